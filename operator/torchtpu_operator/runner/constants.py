@@ -5,7 +5,7 @@ Imports nothing, so that the operator can use it without ray.
 
 from typing import Final
 
-# --- Where things lie in head and worker containers -------------------------------------------------------------------
+# --- Where things lie in head and worker containers
 
 PACKAGE: Final = "torchtpu_runner"
 """Import name of the runner inside the Ray pods."""
@@ -16,19 +16,19 @@ MOUNT_PATH: Final = "/opt/torchtpu"
 The volume's `items` lay the keys out: every module at `torchtpu_runner/<module>.py`, the entrypoint at `entrypoint`.
 """
 
-PACKAGE_DIR: Final = f"{PACKAGE}"
+PACKAGE_DIR: Final = PACKAGE
 """Folder of the modules, relative to MOUNT_PATH."""
 
 ENTRYPOINT_KEY: Final = "entrypoint"
 """Key and file name, relative to MOUNT_PATH, of the job's entrypoint, byte for byte as written.
 
-A file and not an environment variable: Kubernetes expands `$(NAME)` and folds `$$` in env values, execve() limits one env
-string to 128 KiB, and every process of every pod would carry it. Read by the runner on the head alone.
+A file and not an environment variable: Kubernetes expands `$(NAME)` and folds `$$` in env values, execve() limits one
+env string to 128 KiB, and every process of every pod would carry it. Read by the runner on the head alone.
 """
 
 WORKING_DIR: Final = "/opt/torchtpu-job/code"
-"""Where `workingDir.configMap` is mounted, in head and workers; not below MOUNT_PATH, since runtimes cannot make a mount
-point inside a read-only volume. The value of ENV_WORKING_DIR then."""
+"""Where `workingDir.configMap` is mounted, in head and workers, and the value of ENV_WORKING_DIR then. Not below
+MOUNT_PATH, since runtimes cannot make a mount point inside a read-only volume."""
 
 MAX_ENTRYPOINT_BYTES: Final = 128 * 1024 - 1
 """Linux' limit of one execve() argument (MAX_ARG_STRLEN, with its terminating NUL): the entrypoint is one argument."""
@@ -39,20 +39,20 @@ RUNNER_COMMAND: Final = f"python -m {PACKAGE}"
 TRAIN_CALLBACK: Final = f"{PACKAGE}.train_callback.SliceOrderCallback"
 """Value of ENV_RAY_TRAIN_CALLBACKS for launcher Driver."""
 
-# --- Launchers ---------------------------------------------------------------------------------------------------------
+# --- Launchers
 
 LAUNCHER_PER_DEVICE: Final = "PerDevice"
 LAUNCHER_PER_HOST: Final = "PerHost"
 LAUNCHER_DRIVER: Final = "Driver"
 LAUNCHERS: Final = (LAUNCHER_PER_DEVICE, LAUNCHER_PER_HOST, LAUNCHER_DRIVER)
 
-# --- Inputs: set by the operator in the env of head and worker pods (never in the submission's runtime_env) ------------
+# --- Inputs: set by the operator in the env of head and worker pods (never in the submission's runtime_env)
 
 ENV_LAUNCHER: Final = "TORCHTPU_LAUNCHER"
 """One of LAUNCHERS."""
 ENV_SLICES: Final = "TORCHTPU_SLICES"
-"""JSON list in slice order, e.g. `[{"name": "ml-llama-s0", "hosts": 4}]`: name is the TPU_NAME of the slice's worker group
-(Ray's label `ray.io/tpu-slice-name`), hosts its number of pods."""
+"""JSON list in slice order, e.g. `[{"name": "ml-llama-s0", "hosts": 4}]`: name is the TPU_NAME of the slice's worker
+group (Ray's label `ray.io/tpu-slice-name`), hosts its number of pods."""
 ENV_TOPOLOGY: Final = "TORCHTPU_TOPOLOGY"
 """Topology of one slice as Ray and GKE write it, e.g. `4x4` or `2x2x1`. Part of the users' contract too."""
 ENV_ACCELERATOR_TYPE: Final = "TORCHTPU_ACCELERATOR_TYPE"
@@ -84,7 +84,7 @@ ENV_RAY_TPU_RESOURCE_PER_CHIP: Final = "RAY_TPU_RESOURCE_PER_CHIP"
 ENV_PYTHONPATH: Final = "PYTHONPATH"
 """MOUNT_PATH first. Replaces the image's own ENV PYTHONPATH if set in the pod: prepend where the operator can."""
 
-# --- Contract with the user's program ----------------------------------------------------------------------------------
+# --- Contract with the user's program
 # Set by the operator in the pods' env, passed through to every rank:
 
 ENV_ATTEMPT: Final = "TORCHTPU_ATTEMPT"
@@ -110,7 +110,7 @@ ENV_TPU_WORKER_ID: Final = "TPU_WORKER_ID"
 ENV_TPU_WORKER_HOSTNAMES: Final = "TPU_WORKER_HOSTNAMES"
 """Addresses of the hosts of the rank's slice, in rank order."""
 ENV_JOB_COMPLETION_INDEX: Final = "JOB_COMPLETION_INDEX"
-"""Position of the host in its slice: where torch_tpu's own launch helper looks for NODE_RANK when it cannot ask the chips."""
+"""Position of the host in its slice: torch_tpu's launch helper takes NODE_RANK from it when it cannot ask the chips."""
 ENV_RANK: Final = "RANK"
 ENV_LOCAL_RANK: Final = "LOCAL_RANK"
 ENV_WORLD_SIZE: Final = "WORLD_SIZE"
@@ -198,7 +198,7 @@ RUNNER_ENV: Final = frozenset(
 RESERVED_ENV: Final = OPERATOR_ENV | RUNNER_ENV
 """Refused in spec.env, templates and runtimeEnv.env_vars; every other name passes."""
 
-# --- Ports on TPU hosts ------------------------------------------------------------------------------------------------
+# --- Ports on TPU hosts
 
 SLICEBUILDER_BASE_PORT: Final = 8070
 """torch_tpu's TORCH_TPU_BASE_PORT; local rank i listens on 8070 + i, so below Ray's metrics port 8080."""
@@ -216,7 +216,7 @@ PORTS: Final = {
 }
 """First and last port of each use, at most 8 devices per host."""
 
-# --- Output of the Ray job's driver ------------------------------------------------------------------------------------
+# --- Output of the Ray job's driver
 
 MESSAGE_PREFIX: Final = "[torchtpu] "
 """The runner's own lines; a rank's lines begin with `[rank N] ` (or `[host N] ` under PerHost)."""
