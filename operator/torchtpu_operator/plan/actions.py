@@ -95,10 +95,14 @@ class ClaimSlice:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseSlice:
-    """Merge patch that removes claimRef, with resourceVersion."""
+    """Merge patch that removes claimRef, with resourceVersion, after a live GET of the claimant shows that it let go:
+
+    404, another uid, demand 0, or a sequence above the claim's. Otherwise nothing is done (Performed; the cache was old).
+    """
 
     name: str
     resource_version: str
+    claimant: JobRef
 
 
 @dataclass(frozen=True, kw_only=True)

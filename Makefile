@@ -1,0 +1,51 @@
+# Everything a developer types. Both `make demo` and `make test` work on a fresh machine with Python 3.11+.
+PYTHON ?= python3
+PY := .venv/bin/python
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+.PHONY: help venv tools demo test test-unit test-component test-e2e verify generate golden clean
+
+help:  ## This text.
+	@echo "torchtpu-operator: native PyTorch on Cloud TPU slices, from one TorchTPUJob"
+	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+venv:  ## The Python environment (.venv), from requirements.lock; cached.
+	@$(PYTHON) tools/make_venv.py
+
+tools: venv  ## etcd, Kubernetes, KubeRay, CoreDNS and helm, built from their Go modules; cached (8 min the first time).
+	@$(PY) -m sim.tools build
+
+demo: venv tools  ## Run a real TorchTPUJob on the bench, end to end, with a live view.
+	@$(PY) -m sim demo
+
+test: venv tools  ## Every test, in four rings.
+	$(PY) -m pytest
+
+test-unit: venv  ## Unit and property tests only (seconds).
+	$(PY) -m pytest tests/unit
+
+test-component: venv tools  ## Tests against the real kube-apiserver only.
+	$(PY) -m pytest tests/component
+
+test-e2e: venv tools  ## Tests on the bench only.
+	$(PY) -m pytest tests/e2e
+
+generate: venv  ## Write what is generated: CRDs, the chart's copies.
+	@$(PY) -m torchtpu_operator.api.crd
+
+golden: venv  ## Rewrite the golden manifests; read the diff before you commit it.
+	$(PY) -m pytest tests/unit -q --golden
+
+verify: generate  ## Generated files are current; lint, types, layers.
+	@git diff --exit-code --stat -- crds charts docs || { echo "generated files differ: commit what 'make generate' wrote" >&2; exit 1; }
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+
+lock: venv  ## Renew requirements.lock from pyproject.toml.
+	@$(PYTHON) tools/make_venv.py lock
+
+clean:  ## Remove what make wrote into this checkout (not the shared cache).
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
