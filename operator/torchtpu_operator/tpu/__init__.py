@@ -1,4 +1,4 @@
-"""The TPU catalogue: what GKE sells, what Ray and torch_tpu call it, and the arithmetic from topology to hosts and workers.
+"""The TPU catalogue: what GKE sells, what Ray and torch_tpu call it, and how many hosts and workers a topology has.
 
 The lowest layer: it imports nothing of ours. Adding a generation is an entry in `catalogue.json`.
 """

@@ -1,8 +1,9 @@
 """TPU generations and their machines, read once from `catalogue.json`.
 
-Sources: GKE's own autoscaler (machine types, labels, boot disks), the GKE and Compute Engine TPU pages (memory, HBM, shapes), Ray 2.60
-(`ray/_private/accelerators/tpu.py`: names), torch_tpu 0.2.0 (devices per chip). Where GKE's autoscaler and Compute Engine's page differ,
-the smaller number of vCPUs stands, so that a request made from it fits the node either way.
+Sources: GKE's own autoscaler (machine types, labels, boot disks), the GKE and Compute Engine TPU pages (memory, HBM,
+shapes), Ray 2.60 (`ray/_private/accelerators/tpu.py`: names), torch_tpu 0.2.0 (devices per chip). Where GKE's
+autoscaler and Compute Engine's page differ, the smaller number of vCPUs stands, so that a request made from it fits
+the node either way.
 """
 
 import enum
@@ -59,13 +60,13 @@ class Generation:
         return next(iter(self.shapes)).count("x") + 1
 
     def chips_per_host_choices(self, topology: str) -> tuple[int, ...]:
-        """Chips per host that this topology can be had with, the default first; empty if the generation does not have it."""
+        """Chips per host that this topology can be had with, the default first; empty if there is no such topology."""
         if choices := self.shapes.get(topology):
             return choices
         return (4,) if topology in self.cubes() else ()
 
     def cubes(self) -> tuple[str, ...]:
-        """Every topology above one cube, smallest first: A <= B <= C, each a multiple of 4, at most `cube_max_chips` chips."""
+        """Every topology above one cube, smallest first: A <= B <= C, multiples of 4, at most `cube_max_chips` chips."""
         if self.cube_max_chips is None:
             return ()
         edges = range(_CUBE_EDGE, self.cube_max_chips // _CUBE_EDGE**2 + 1, _CUBE_EDGE)

@@ -1,6 +1,6 @@
 """What is said about a shape that does not exist, and what to write instead.
 
-The CRDs say the same words (`api/rules.py` turns these templates into CEL): keep the texts free of logic that CEL cannot follow.
+The CRDs say the same words (`api/rules.py` turns these templates into CEL): no logic here that CEL cannot follow.
 """
 
 import math
@@ -14,7 +14,8 @@ TOPOLOGY_FORM = "^[1-9][0-9]{0,3}x[1-9][0-9]{0,3}(x[1-9][0-9]{0,3})?$"
 UNKNOWN_ACCELERATOR = 'accelerator "{accelerator}" is not known: use one of {known}'
 MEANT_ACCELERATOR = 'accelerator "{accelerator}" is not known: did you mean "{meant}"?'
 SIZED_ACCELERATOR = (
-    'accelerator "{accelerator}" carries a size: write accelerator "{meant}" and give the size as topology, for example {example}'
+    'accelerator "{accelerator}" carries a size: write accelerator "{meant}" and give the size as topology, '
+    "for example {example}"
 )
 MALFORMED_TOPOLOGY = 'topology "{topology}" is not of the form AxB or AxBxC (digits and lower-case x, no spaces)'
 MEANT_TOPOLOGY = MALFORMED_TOPOLOGY + ': did you mean "{meant}"?'
@@ -52,11 +53,10 @@ def tidy_topology(topology: str) -> str:
 def available(generation: Generation) -> str:
     """The topologies of a generation, in words."""
     listed = ", ".join(generation.shapes)
-    if generation.cube_max_chips is None:
+    limit = generation.cube_max_chips
+    if limit is None:
         return f"it has {listed}"
-    return (
-        f"it has {listed} and larger AxBxC with A <= B <= C, each a multiple of 4, up to {generation.cube_max_chips} chips"
-    )
+    return f"it has {listed} and larger AxBxC with A <= B <= C, each a multiple of 4, up to {limit} chips"
 
 
 def unknown_topology(generation: Generation, topology: str) -> str:

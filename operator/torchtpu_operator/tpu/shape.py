@@ -1,4 +1,4 @@
-"""From accelerator and topology to everything that follows from them: machine, hosts, chips, workers, names, placement."""
+"""From accelerator and topology to all that follows from them: machine, hosts, chips, workers, names, placement."""
 
 import math
 from dataclasses import dataclass
@@ -52,8 +52,8 @@ class Shape:
 def resolve(accelerator: str, topology: str, *, chips_per_host: int | None = None) -> Shape:
     """The shape that GKE makes of these fields.
 
-    `chips_per_host` decides where a topology is sold on two machines (v5e and v6e 2x4); unset takes the default, which is the
-    single host. Raises ShapeError for what does not exist.
+    `chips_per_host` decides where a topology is sold on two machines (v5e and v6e 2x4); unset takes the default, which
+    is the single host. Raises ShapeError for what does not exist.
     """
     generation = CATALOGUE.get(accelerator)
     if generation is None:
@@ -76,7 +76,9 @@ def _shape(generation: Generation, topology: str, chips_per_host: int) -> Shape:
     chips = math.prod(dims)
     hosts, rest = divmod(chips, chips_per_host)
     if rest:
-        raise AssertionError(f"catalogue: {generation.name} {topology} does not divide into hosts of {chips_per_host} chips")
+        raise AssertionError(
+            f"catalogue: {generation.name} {topology} does not divide into hosts of {chips_per_host} chips"
+        )
     machine = generation.machines[chips_per_host]
     size = chips * generation.cores_per_chip
     mesh = (*dims, *(1,) * (3 - len(dims)))  # torch_tpu wants three numbers, a fourth where a chip has several devices

@@ -1,0 +1,151 @@
+"""Conditions as batch/v1 and kstatus read them."""
+
+import enum
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from torchtpu_operator.api.base import StatusModel
+from torchtpu_operator.api.timestamps import Timestamp, to_second
+
+MAX_CONDITION_MESSAGE = 2048  # the API allows 32,768; a status must stay small, and people read one line
+
+
+class ConditionType(enum.StrEnum):
+    """Every condition type that we write."""
+
+    READY = "Ready"
+    RECONCILING = "Reconciling"
+    STALLED = "Stalled"
+    SLICES_READY = "SlicesReady"
+    RAY_CLUSTER_READY = "RayClusterReady"
+    SUSPENDED = "Suspended"
+    COMPLETE = "Complete"
+    FAILED = "Failed"
+    SWEEP_HALTED = "SweepHalted"
+
+
+class Condition(StatusModel):
+    """metav1.Condition."""
+
+    type: str = Field(description="Kind of condition, for example Ready.", max_length=316)
+    status: Literal["True", "False", "Unknown"] = Field(
+        description="Whether the condition holds: True, False or Unknown."
+    )
+    reason: str = Field(description="Machine-readable cause of the last change, in PascalCase.", max_length=1024)
+    message: str = Field("", description="What is the case and what to do next, for people.", max_length=32768)
+    last_transition_time: Timestamp = Field(description="When the status of the condition last changed.")
+    observed_generation: int = Field(0, description="metadata.generation that the condition was judged from.")
+
+
+def set_condition(
+    conditions: Iterable[Condition],
+    *,
+    type: str,
+    status: bool | None,
+    reason: str,
+    message: str = "",
+    observed_generation: int,
+    now: datetime,
+) -> tuple[Condition, ...]:
+    """The conditions with this one set, in the order they were; lastTransitionTime moves only when the status changes.
+
+    `status` None means Unknown. The message is cut in the middle when it is too long.
+    """
+    known = tuple(conditions)
+    old = find_condition(known, type)
+    text: Literal["True", "False", "Unknown"] = "Unknown" if status is None else "True" if status else "False"
+    new = Condition(
+        type=str(type),
+        status=text,
+        reason=str(reason),
+        message=shorten(message, MAX_CONDITION_MESSAGE),
+        last_transition_time=old.last_transition_time if old and old.status == text else to_second(now),
+        observed_generation=observed_generation,
+    )
+    if old is None:
+        return (*known, new)
+    return tuple(new if condition.type == type else condition for condition in known)
+
+
+def remove_condition(conditions: Iterable[Condition], type: str) -> tuple[Condition, ...]:
+    """The conditions without this one."""
+    return tuple(condition for condition in conditions if condition.type != type)
+
+
+def find_condition(conditions: Iterable[Condition], type: str) -> Condition | None:
+    """The condition of that type."""
+    return next((condition for condition in conditions if condition.type == type), None)
+
+
+def is_true(conditions: Iterable[Condition], type: str) -> bool:
+    """Whether the condition is there and True."""
+    condition = find_condition(conditions, type)
+    return condition is not None and condition.status == "True"
+
+
+class Readiness(enum.Enum):
+    """What kstatus, and so Argo CD, Flux and `kubectl wait`, shall see."""
+
+    CURRENT = "Current"  # as asked for, or on its way without anybody's help: running, suspended, succeeded
+    IN_PROGRESS = "InProgress"  # waiting, starting, restarting
+    FAILED = "Failed"  # failed, or a human is needed; never while we retry
+
+
+def set_readiness(
+    conditions: Iterable[Condition],
+    readiness: Readiness,
+    *,
+    reason: str,
+    message: str = "",
+    observed_generation: int,
+    now: datetime,
+) -> tuple[Condition, ...]:
+    """Set Ready, Reconciling and Stalled so that exactly one of them is True."""
+    result = tuple(conditions)
+    for type_, holds in (
+        (ConditionType.READY, Readiness.CURRENT),
+        (ConditionType.RECONCILING, Readiness.IN_PROGRESS),
+        (ConditionType.STALLED, Readiness.FAILED),
+    ):
+        result = set_condition(
+            result,
+            type=type_,
+            status=readiness is holds,
+            reason=reason,
+            message=message,
+            observed_generation=observed_generation,
+            now=now,
+        )
+    return result
+
+
+def kstatus(obj: Mapping[str, Any]) -> str:
+    """`Current`, `InProgress`, `Failed` or `Terminating`, by the rules of kstatus (cli-utils 0.37) for custom "
+    "resources."""
+    metadata = obj.get("metadata", {})
+    status = obj.get("status", {})
+    if metadata.get("deletionTimestamp"):
+        return "Terminating"
+    observed = status.get("observedGeneration")
+    if observed is not None and observed != metadata.get("generation", 0):
+        return "InProgress"
+    states = {condition["type"]: condition["status"] for condition in status.get("conditions", ())}
+    if states.get("Stalled") == "True":
+        return "Failed"
+    if states.get("Reconciling") == "True":
+        return "InProgress"
+    if states.get("Ready", "True") != "True":
+        return "InProgress"
+    return "Current"
+
+
+def shorten(text: str, limit: int) -> str:
+    """The text in at most `limit` characters, cut in the middle: the start says what, the end says why."""
+    if len(text) <= limit:
+        return text
+    mark = " ... "
+    head = (limit - len(mark)) * 2 // 3
+    return text[:head] + mark + text[len(text) - (limit - len(mark) - head) :]

@@ -1,0 +1,47 @@
+"""Names that users, GKE, Kubernetes and our own layers share: group, labels, annotations, finalizer, taint."""
+
+from typing import Final
+
+GROUP: Final = "torchtpu.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+JOB_KIND: Final = "TorchTPUJob"
+JOB_PLURAL: Final = "torchtpujobs"
+SLICE_KIND: Final = "TPUSlice"
+SLICE_PLURAL: Final = "tpuslices"
+CLASS_KIND: Final = "TPUSliceClass"
+CLASS_PLURAL: Final = "tpusliceclasses"
+
+LABEL_JOB: Final = f"{GROUP}/job"
+LABEL_JOB_NAMESPACE: Final = f"{GROUP}/job-namespace"
+LABEL_JOB_UID: Final = f"{GROUP}/job-uid"
+LABEL_SLICE: Final = f"{GROUP}/slice"
+LABEL_ATTEMPT: Final = f"{GROUP}/attempt"
+LABEL_INSTALLATION: Final = f"{GROUP}/installation"  # on every node pool that we make: whose it is
+LABEL_SLICE_UID: Final = f"{GROUP}/slice-uid"
+LABEL_SPEC_HASH: Final = (
+    f"{GROUP}/spec-hash"  # on the node pool; the same value as ANNOTATION_SPEC_HASH of its TPUSlice
+)
+
+ANNOTATION_SPEC_HASH: Final = f"{GROUP}/spec-hash"
+ANNOTATION_DEFAULT_CLASS: Final = f"{GROUP}/is-default-class"
+ANNOTATION_APPROVED_ORPHANS: Final = (
+    f"{GROUP}/approve-orphan-deletion"  # value: the number of orphans that an admin has looked at
+)
+
+FINALIZER: Final = f"{GROUP}/cleanup"
+
+TAINT_SLICE: Final = f"{GROUP}/slice"  # on every node of a pool that we make: no other pod drifts onto paid chips
+TPU_RESOURCE: Final = "google.com/tpu"
+
+MANAGED_BY: Final = f"{GROUP}/operator"  # spec.managedBy and spec.controllerName of this operator
+
+NODE_LABEL_POOL: Final = "cloud.google.com/gke-nodepool"
+NODE_LABEL_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
+NODE_LABEL_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
+
+MAX_SLICES: Final = 16
+MAX_JOB_NAME: Final = 52  # leaves room for what is derived from it under a label's 63 characters
+MAX_ATTEMPT_HISTORY: Final = 10  # older attempts are dropped, so that a job that restarts 1,000 times stays small
+MAX_MESSAGE: Final = 1024

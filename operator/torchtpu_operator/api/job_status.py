@@ -1,0 +1,204 @@
+"""Status of a TorchTPUJob."""
+
+import enum
+
+from pydantic import Field
+from pydantic.config import JsonDict
+
+from torchtpu_operator.api import constants
+from torchtpu_operator.api.base import StatusModel
+from torchtpu_operator.api.conditions import Condition
+from torchtpu_operator.api.timestamps import Timestamp
+
+BY_TYPE: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+
+
+class JobPhase(enum.StrEnum):
+    """One word for columns; derived from conditions."""
+
+    PENDING = "Pending"
+    PROVISIONING = "Provisioning"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    RESTARTING = "Restarting"
+    SUSPENDED = "Suspended"
+    FINISHING = "Finishing"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class ResolvedJob(StatusModel):
+    """What the spec comes to; written before the first call to the cloud and then kept."""
+
+    slice_class_name: str = Field(description="Class that the capacity comes from.", max_length=253)
+    shape: str = Field(description="Shape for columns, for example `v6e 4x4` or `2 x v6e 4x4`.", max_length=64)
+    machine_type: str = Field(description="GKE machine type of the TPU hosts.", max_length=63)
+    hosts_per_slice: int = Field(description="Hosts of one slice.")
+    chips_per_host: int = Field(description="Chips of one host, its google.com/tpu.")
+    chips: int = Field(description="Chips of all slices.")
+    workers: int = Field(
+        description="TPU devices of all slices: what PerDevice starts one process for (v7x: two per chip)."
+    )
+
+
+class Demand(StatusModel):
+    """What the job asks of allocation."""
+
+    slices: int = Field(0, description="Slices wanted: numSlices, or 0 once no pod of the job can be on one.")
+    sequence: tuple[int, ...] = Field(
+        (),
+        description="Per slice index, how often the job gave one up; a claim with a lower number is released.",
+        max_length=16,
+    )
+    first_request_at: Timestamp | None = Field(
+        None,
+        description="When this wait for chips sent its first request to GKE; capacityDeadlineSeconds counts from here.",
+    )
+
+
+class JobSlice(StatusModel):
+    """One slice of the job."""
+
+    index: int = Field(description="Index of the slice, 0 to numSlices - 1.")
+    name: str = Field(description="TPUSlice, and node pool of the same name.", max_length=253)
+    uid: str = Field("", description="uid of the TPUSlice.", max_length=64)
+    sequence: int = Field(0, description="Sequence number of the claim.")
+    offer: str = Field("", description="Offer that it comes from.", max_length=63)
+    zone: str = Field("", description="Zone of its nodes.", max_length=63)
+    node_pool: str = Field("", description="Node pool of the slice.", max_length=253)
+    state: str = Field("", description="Phase of the TPUSlice.", max_length=32)
+    message: str = Field("", description="What it is waiting for.", max_length=constants.MAX_MESSAGE)
+    billed_from: Timestamp | None = Field(
+        None, description="From when its chip-seconds are the job's: the later of the claim and its first node."
+    )
+
+
+class Attempt(StatusModel):
+    """The attempt that is under way, or the last one."""
+
+    number: int = Field(description="Number of the attempt, from 1.")
+    start_reason: str = Field(
+        "", description="Why it began: Started, Resumed, or what ended the one before.", max_length=128
+    )
+    spec_hash: str = Field("", description="Hash of the fields that a running attempt depends on.", max_length=64)
+    spec_generation: int = Field(0, description="metadata.generation that it was started from.")
+    ray_cluster: str = Field("", description="RayCluster of this attempt, in the namespace of the job.", max_length=63)
+    ray_cluster_uid: str = Field("", description="uid of that RayCluster.", max_length=64)
+    head_pod_uid: str = Field("", description="uid of the head pod at submission.", max_length=64)
+    session_name: str = Field("", description="Ray session that the job was submitted to.", max_length=253)
+    submission_id: str = Field(
+        "", description="Ray submission id, deterministic: the same attempt is never run twice.", max_length=128
+    )
+    replicas: tuple[str, ...] = Field(
+        (),
+        description="Per slice, the worker group replica that the gate passed; another one means a rebuilt slice.",
+        max_length=16,
+    )
+    ray_status: str = Field(
+        "", description="Last status that Ray gave: PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED.", max_length=32
+    )
+    started_at: Timestamp | None = Field(None, description="When all slices were Ready and the attempt began.")
+    ray_cluster_ready_at: Timestamp | None = Field(None, description="When the gate on Ray's own node list passed.")
+    submit_recorded_at: Timestamp | None = Field(
+        None, description="When the intent to submit was written, before the call."
+    )
+    submitted_at: Timestamp | None = Field(None, description="When Ray had accepted the job.")
+    running_at: Timestamp | None = Field(None, description="When Ray said RUNNING first.")
+    stop_requested_at: Timestamp | None = Field(None, description="When the workers were told to stop.")
+    failed_seen_at: Timestamp | None = Field(
+        None, description="When a failure was first seen; its cause is judged for 60 s."
+    )
+    ended_at: Timestamp | None = Field(None, description="When it was over.")
+    reason: str = Field("", description="Why it ended.", max_length=128)
+    message: str = Field("", description="What ended it, for people.", max_length=constants.MAX_MESSAGE)
+    exit_code: int | None = Field(None, description="Exit code of the first failing rank.")
+    failing_rank: int | None = Field(None, description="Rank that failed first.")
+
+
+class AttemptOutcome(enum.StrEnum):
+    """How an attempt is counted."""
+
+    SUCCEEDED = "Succeeded"
+    FAILURE = "Failure"
+    DISRUPTION = "Disruption"
+    STOPPED = "Stopped"  # suspend, a changed spec, a deadline or a budget: counted nowhere
+
+
+class AttemptRecord(StatusModel):
+    """An attempt that is over."""
+
+    number: int = Field(description="Number of the attempt.")
+    outcome: AttemptOutcome = Field(description="Succeeded, Failure, Disruption or Stopped (counted nowhere).")
+    reason: str = Field(description="Why it ended.", max_length=128)
+    message: str = Field("", description="What ended it, cut to 256 characters.", max_length=256)
+    started_at: Timestamp | None = Field(None, description="When it began.")
+    running_at: Timestamp | None = Field(None, description="When it ran.")
+    ended_at: Timestamp | None = Field(None, description="When it was over.")
+    exit_code: int | None = Field(None, description="Exit code of the first failing rank.")
+    failing_rank: int | None = Field(None, description="Rank that failed first.")
+
+
+class Finishing(StatusModel):
+    """How the job ends, kept while what it held is being released."""
+
+    outcome: str = Field(description="Condition that will be set: Complete, Failed or Suspended.", max_length=32)
+    reason: str = Field(description="Reason of that condition.", max_length=128)
+    message: str = Field("", description="Message of that condition.", max_length=constants.MAX_MESSAGE)
+    since: Timestamp = Field(description="When the end was decided.")
+
+
+class JobUsage(StatusModel):
+    """What the job has used."""
+
+    chip_seconds: int = Field(
+        0, description="Chip-seconds of slices that the job has given up; running ones are added when they go."
+    )
+    estimated_cost: str | None = Field(
+        None, description="Cost by the offers' prices, a decimal; absent without prices.", max_length=32
+    )
+
+
+class JobStatus(StatusModel):
+    """What the operator has done and is waiting for."""
+
+    observed_generation: int = Field(-1, description="metadata.generation that this status is about; -1: not yet seen.")
+    phase: JobPhase | None = Field(
+        None,
+        description="Pending, Provisioning, Starting, Running, Restarting, Suspended, Finishing, Succeeded or Failed. "
+        "For people; programs read conditions.",
+    )
+    message: str = Field(
+        "",
+        description="One line: what is the case and what happens or is needed next.",
+        max_length=constants.MAX_MESSAGE,
+    )
+    resolved: ResolvedJob | None = Field(
+        None, description="What the spec comes to; written before the first call to the cloud."
+    )
+    demand: Demand | None = Field(None, description="What the job asks of allocation.")
+    slices: tuple[JobSlice, ...] = Field((), description="The slices of the job, by index.", max_length=16)
+    slices_ready: str = Field("", description="Slices that are Ready, of all, for columns: 1/2.", max_length=16)
+    attempt: Attempt | None = Field(None, description="The attempt that is under way, or the last one.")
+    attempts: tuple[AttemptRecord, ...] = Field(
+        (), description="The last attempts that are over, newest last.", max_length=constants.MAX_ATTEMPT_HISTORY
+    )
+    restarts: int = Field(0, description="Restarts after failures of the entrypoint, held against maxRestarts.")
+    disruptions: int = Field(0, description="Restarts after disruptions, held against maxDisruptions.")
+    usage: JobUsage = Field(JobUsage(), description="What the job has used.")
+    queued_at: Timestamp | None = Field(None, description="Since when it waits for limits, a paused class or a queue.")
+    next_attempt_at: Timestamp | None = Field(None, description="When the back-off before the next attempt is over.")
+    start_time: Timestamp | None = Field(
+        None, description="When the first attempt began; after a resume, when that began."
+    )
+    completion_time: Timestamp | None = Field(None, description="When the job ended.")
+    head_retained_until: Timestamp | None = Field(None, description="Until when the Ray head is kept for its logs.")
+    finishing: Finishing | None = Field(
+        None, description="How the job ends, kept while what it held is being released."
+    )
+    conditions: tuple[Condition, ...] = Field(
+        (),
+        description="SlicesReady, RayClusterReady, Suspended, Complete, Failed; and Ready, Reconciling, Stalled as "
+        "kstatus reads them.",
+        max_length=16,
+        json_schema_extra=BY_TYPE,
+    )
