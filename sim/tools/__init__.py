@@ -3,6 +3,24 @@
 Only the standard library is used here: `python3 -m sim.tools build` runs before any venv exists.
 """
 
-from sim.tools.catalogue import PROGRAMS, Program, ToolMissingError, cache_dir, kuberay_crds, path, search_path
+from sim.tools.catalogue import (
+    PROGRAMS,
+    Program,
+    ToolMissingError,
+    cache_dir,
+    kuberay_crds,
+    kuberay_role,
+    path,
+    search_path,
+)
 
-__all__ = ["PROGRAMS", "Program", "ToolMissingError", "cache_dir", "kuberay_crds", "path", "search_path"]
+__all__ = [
+    "PROGRAMS",
+    "Program",
+    "ToolMissingError",
+    "cache_dir",
+    "kuberay_crds",
+    "kuberay_role",
+    "path",
+    "search_path",
+]

@@ -61,6 +61,7 @@ class Program:
             f"{platform.system()}/{platform.machine()}",
             self.ldflags,
             *(f"{name}={package}" for name, package in sorted(self.binaries.items())),
+            *(f"{folder}<{inside}" for folder, inside in sorted(self.data.items())),
             (self.source / "go.mod").read_text(),
         ):
             digest.update(part.encode() + b"\0")
@@ -98,7 +99,7 @@ PROGRAMS: tuple[Program, ...] = (
         name="kuberay",
         module="github.com/ray-project/kuberay/ray-operator",
         binaries={"kuberay-operator": "github.com/ray-project/kuberay/ray-operator"},
-        data={"crds": "config/crd/bases"},
+        data={"crds": "config/crd/bases", "rbac": "config/rbac"},
         seconds=80,
     ),
     Program(
@@ -124,6 +125,11 @@ def path(binary: str) -> Path:
 def kuberay_crds() -> Path:
     """Folder with KubeRay's CRD manifests, one YAML file per kind."""
     return _built(_program_of("kuberay-operator")) / "crds"
+
+
+def kuberay_role() -> Path:
+    """The ClusterRole that KubeRay's operator asks for, as a YAML file."""
+    return _built(_program_of("kuberay-operator")) / "rbac" / "role.yaml"
 
 
 def search_path() -> str:

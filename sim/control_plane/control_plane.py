@@ -1,0 +1,174 @@
+"""The whole control plane of a bench, at its fixed addresses inside the bench's network namespace."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import urllib3
+
+from sim import tools
+from sim.control_plane import manifests, programs
+from sim.control_plane.api_client import ApiClient, ApiError, wait_until
+from sim.control_plane.api_server import LOOPBACK, build_core, request_account_kubeconfig
+from sim.control_plane.daemon import Daemon, stop
+from sim.control_plane.identities import COREDNS_ACCOUNT, KUBERAY_ACCOUNT, Identities
+from sim.control_plane.programs import SMALL_HEAP, Address
+
+API_ADDRESS = "10.96.0.1"
+DNS_ADDRESS = "10.96.0.10"
+API_URL = f"https://{API_ADDRESS}:443"
+
+READY_SECONDS = 90.0
+"""Until everything answers; eight are usual."""
+
+_CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+class ControlPlane:
+    """Owns the programs; needs `API_ADDRESS` and `DNS_ADDRESS` on an interface of the current network namespace.
+
+    `start` blocks, and must run in a thread that lives as long as the programs shall.
+    """
+
+    def __init__(
+        self, folder: Path, *, kuberay: bool = True, say: Callable[[str], None] = lambda message: None
+    ) -> None:
+        self._folder, self._kuberay, self._say = folder, kuberay, say
+        self.identities = Identities(folder, url=API_URL, api_server_addresses=[API_ADDRESS, LOOPBACK])
+        self.client = ApiClient(API_URL, ca=self.identities.ca.certificate, pair=self.identities.admin)
+        self.daemons: list[Daemon] = []
+
+    def start(self) -> None:
+        """Returns when every program answers. Raises StartError or ApiError."""
+        started = time.monotonic()
+        self.daemons = build_core(
+            self._folder,
+            self.identities,
+            listen=Address(host="0.0.0.0", port=443),  # noqa: S104 - all addresses of the bench's own namespace
+            advertise=API_ADDRESS,
+            etcd=Address(host=LOOPBACK, port=2379),
+            etcd_peer=Address(host=LOOPBACK, port=2380),
+        )
+        for daemon in self.daemons:
+            daemon.start()
+        crds = self._read_crds()
+        wait_until(self.client.is_ready, what="kube-apiserver", seconds=READY_SECONDS, check=self.check)
+        self._say(f"kube-apiserver ready after {time.monotonic() - started:.1f} s")
+        for daemon in self._controllers():
+            daemon.start()
+            self.daemons.append(daemon)
+        self._apply([*manifests.build_coredns_access(), *manifests.build_cloud_provider_access()])
+        self._apply([manifests.build_dns_service(DNS_ADDRESS)])
+        self._start_daemon(self._coredns())
+        if self._kuberay:
+            self._install_kuberay(crds)
+            self._start_daemon(self._kuberay_operator())
+        for what, is_ready in self._probes().items():
+            wait_until(is_ready, what=what, seconds=READY_SECONDS, check=self.check)
+        self._say(f"control plane ready after {time.monotonic() - started:.1f} s")
+
+    def stop(self) -> None:
+        stop(self.daemons)
+
+    def check(self) -> None:
+        """Raises StartError if a program has ended."""
+        for daemon in self.daemons:
+            daemon.check()
+
+    def service_account_kubeconfig(self, namespace: str, name: str, *, url: str | None = None) -> Path:
+        """A kubeconfig with exactly the rights of a ServiceAccount that exists; `url` as seen from where it is used."""
+        path = self._folder / "accounts" / f"{namespace}-{name}.kubeconfig"
+        return request_account_kubeconfig(self.client, self.identities, path, namespace=namespace, name=name, url=url)
+
+    def _start_daemon(self, daemon: Daemon) -> None:
+        daemon.start()
+        self.daemons.append(daemon)
+
+    def _daemon(self, name: str, argv: Sequence[str | Path], env: dict[str, str] | None = None) -> Daemon:
+        return Daemon(name, argv, log=self._folder / "logs" / f"{name}.log", env=SMALL_HEAP | (env or {}))
+
+    def _controllers(self) -> list[Daemon]:
+        controller_manager = programs.kube_controller_manager_argv(
+            kubeconfig=self.identities.program_kubeconfig("kube-controller-manager", "system:kube-controller-manager"),
+            ca=self.identities.ca,
+            server=self.identities.api_server,
+            service_account_key=self.identities.service_account_key,
+            controllers=["*"],
+            port=10257,
+        )
+        scheduler = programs.kube_scheduler_argv(
+            kubeconfig=self.identities.program_kubeconfig("kube-scheduler", "system:kube-scheduler"),
+            server=self.identities.api_server,
+            port=10259,
+        )
+        return [
+            self._daemon("kube-controller-manager", controller_manager),
+            self._daemon("kube-scheduler", scheduler),
+        ]
+
+    def _coredns(self) -> Daemon:
+        kubeconfig = self.identities.account_kubeconfig("coredns", *COREDNS_ACCOUNT)
+        corefile = self._folder / "Corefile"
+        corefile.write_text(programs.build_corefile(address=DNS_ADDRESS, kubeconfig=kubeconfig))
+        return self._daemon("coredns", programs.coredns_argv(corefile=corefile))
+
+    def _kuberay_operator(self) -> Daemon:
+        kubeconfig = self.identities.account_kubeconfig("kuberay-operator", *KUBERAY_ACCOUNT)
+        argv = programs.kuberay_argv(metrics=Address(host=LOOPBACK, port=8080), probe=Address(host=LOOPBACK, port=8082))
+        return self._daemon("kuberay-operator", argv, {"KUBECONFIG": str(kubeconfig)})
+
+    def _read_crds(self) -> dict[str, bytes]:
+        """CRD name -> YAML; the files are named <group>_<plural>.yaml."""
+        if not self._kuberay:
+            return {}
+        found = {}
+        for path in sorted(tools.kuberay_crds().glob("*.yaml")):
+            group, plural = path.stem.split("_")
+            found[f"{plural}.{group}"] = path.read_bytes()
+        return found
+
+    def _install_kuberay(self, crds: dict[str, bytes]) -> None:
+        # Its operator waits five seconds more if it starts before its kinds are served.
+        with ThreadPoolExecutor(max_workers=len(crds)) as pool:
+            list(pool.map(lambda name: self.client.apply(f"{_CRD_PATH}/{name}", crds[name]), crds))
+        role = (tools.path("kuberay-operator").parent.parent / "rbac" / "role.yaml").read_bytes()
+        self.client.apply(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{KUBERAY_ACCOUNT[1]}", role)
+        self._apply(manifests.build_kuberay_access())
+        for name in crds:
+            wait_until(lambda name=name: self._is_established(name), what=name, seconds=READY_SECONDS, check=self.check)  # type: ignore[misc]
+
+    def _is_established(self, crd: str) -> bool:
+        conditions = self.client.get(f"{_CRD_PATH}/{crd}").get("status", {}).get("conditions", [])
+        return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+    def _apply(self, objects: Sequence[dict[str, object]]) -> None:
+        for each in objects:
+            self.client.apply(manifests.path_of(each), each)
+
+    def _probes(self) -> dict[str, Callable[[], bool]]:
+        probes: dict[str, Callable[[], bool]] = {
+            "kube-controller-manager": lambda: self._answers(f"https://{LOOPBACK}:10257/healthz"),
+            "kube-scheduler": lambda: self._answers(f"https://{LOOPBACK}:10259/healthz"),
+            "coredns": lambda: self._answers(f"http://{DNS_ADDRESS}:8080/health"),
+            "the default ServiceAccount": self._has_default_account,
+        }
+        if self._kuberay:
+            probes["kuberay-operator"] = lambda: self._answers(f"http://{LOOPBACK}:8082/readyz")
+        return probes
+
+    def _has_default_account(self) -> bool:
+        try:
+            self.client.get("/api/v1/namespaces/default/serviceaccounts/default")
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    def _answers(self, url: str) -> bool:
+        with urllib3.PoolManager(ca_certs=str(self.identities.ca.certificate)) as pool:
+            try:
+                return pool.request("GET", url, timeout=1.0, retries=False).status == 200
+            except urllib3.exceptions.HTTPError:
+                return False
