@@ -158,6 +158,15 @@ class JobUsage(StatusModel):
     )
 
 
+class JobRetry(StatusModel):
+    """Back-off after a call that did not give what was asked."""
+
+    reason: str = Field(description="Why the call is made again.", max_length=128)
+    message: str = Field("", description="What the other side said.", max_length=constants.MAX_MESSAGE)
+    failures: int = Field(0, description="Such answers in a row.")
+    at: Timestamp = Field(description="Not before this moment.")
+
+
 class JobStatus(StatusModel):
     """What the operator has done and is waiting for."""
 
@@ -192,6 +201,12 @@ class JobStatus(StatusModel):
     )
     completion_time: Timestamp | None = Field(None, description="When the job ended.")
     head_retained_until: Timestamp | None = Field(None, description="Until when the Ray head is kept for its logs.")
+    admitted_hash: str = Field(
+        "",
+        description="Hash of the spec whose RayCluster passed the server-side dry run; nothing is spent before.",
+        max_length=64,
+    )
+    retry: JobRetry | None = Field(None, description="Back-off after a call that did not give what was asked.")
     finishing: Finishing | None = Field(
         None, description="How the job ends, kept while what it held is being released."
     )

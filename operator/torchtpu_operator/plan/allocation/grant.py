@@ -1,0 +1,211 @@
+"""Giving slices to jobs: whole jobs only, warm slices first, then new ones from the offers in their order."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from torchtpu_operator.api import ClaimRef, Reason, SlicePhase, TorchTPUJob, TPUSlice, TPUSliceClass, to_dict
+from torchtpu_operator.api.offer import LabelSelector, Offer, OfferType
+from torchtpu_operator.api.slice import Reuse
+from torchtpu_operator.plan.actions import Action, ClaimSlice, CreateSlice, JobRef
+from torchtpu_operator.plan.allocation import outages
+from torchtpu_operator.plan.allocation.manifest import build_slice
+from torchtpu_operator.plan.allocation.observed import Wait
+from torchtpu_operator.plan.allocation.state import State, sequence_of, shape_of_job, shape_of_slice, wanted
+from torchtpu_operator.tpu import Shape
+
+# What an offer of these types needs is built with later issues; until then they are passed over, and the job says so.
+UNSUPPORTED = {OfferType.EXISTING, OfferType.FLEX_START}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant:
+    """What one job gets, or why it gets nothing."""
+
+    actions: tuple[Action, ...] = ()
+    wait: Wait | None = None
+    chips: int = 0
+    """Chips of new slices."""
+    taken: frozenset[str] = frozenset()
+    """Warm slices that it takes over."""
+
+
+def grant(state: State, job: TorchTPUJob, *, leaving: set[str], taken: set[str], promised: Mapping[str, int]) -> Grant:
+    """The next slices of one job. `promised`: chips per class that this plan has given to jobs before it."""
+    class_ = state.class_of(job)
+    if class_ is None:
+        return Grant(wait=Wait(reason=Reason.CLASS_NOT_FOUND, message="its TPUSliceClass is gone: create it again"))
+    shape, held = shape_of_job(job), state.held_by(job)
+    missing = [index for index in range(wanted(job)) if index not in held]
+    warm = _warm(state, job, class_, shape=shape, missing=missing, unavailable=leaving | taken)
+    fresh = [index for index in missing if index not in warm]
+    if fresh and (wait := _refused(state, job, class_, shape=shape, count=len(fresh), promised=promised)):
+        return Grant(wait=wait)
+    zone = next((slice_.spec.offer.zone for slice_ in (*held.values(), *warm.values())), None)
+    chosen = _choose(state, job, class_, shape=shape, count=len(fresh), zone=zone)
+    if isinstance(chosen, Wait):
+        return Grant(wait=chosen)
+    actions: list[Action] = []
+    for index, slice_ in warm.items():
+        claim = _claim(state, job, index)
+        ref = _ref(job, index)
+        version = slice_.metadata.resource_version or ""
+        actions.append(
+            ClaimSlice(name=slice_.metadata.name, resource_version=version, claim_ref=to_dict(claim), claimant=ref)
+        )
+    for index, (offer, where) in zip(fresh, chosen, strict=True):
+        manifest = build_slice(job, class_, offer=offer, zone=where, claim=_claim(state, job, index))
+        actions.append(CreateSlice(manifest=manifest, claimant=_ref(job, index)))
+    return Grant(
+        actions=tuple(actions),
+        chips=shape.chips * len(fresh),
+        taken=frozenset(slice_.metadata.name for slice_ in warm.values()),
+    )
+
+
+def _claim(state: State, job: TorchTPUJob, index: int) -> ClaimRef:
+    return ClaimRef(
+        namespace=job.metadata.namespace or "",
+        name=job.metadata.name,
+        uid=job.metadata.uid,
+        slice_index=index,
+        sequence=sequence_of(job, index),
+        claimed_at=state.now,
+    )
+
+
+def _ref(job: TorchTPUJob, index: int) -> JobRef:
+    return JobRef(
+        namespace=job.metadata.namespace or "",
+        name=job.metadata.name,
+        uid=job.metadata.uid,
+        sequence=sequence_of(job, index),
+        slice_index=index,
+    )
+
+
+def _warm(
+    state: State, job: TorchTPUJob, class_: TPUSliceClass, *, shape: Shape, missing: list[int], unavailable: set[str]
+) -> dict[int, TPUSlice]:
+    """Available slices that fit, by the index that they would take; all in one zone, that of the job if it has one."""
+    fitting = [
+        slice_
+        for slice_ in state.slices
+        if slice_.spec.claim_ref is None
+        and not slice_.metadata.deleting
+        and not slice_.spec.unschedulable
+        and slice_.metadata.name not in unavailable
+        and slice_.status.phase is SlicePhase.READY
+        and slice_.spec.slice_class_name == class_.metadata.name
+        and shape_of_slice(slice_) == shape
+        and (job.spec.offers is None or slice_.spec.offer.name in job.spec.offers)
+        and (
+            slice_.spec.reclaim.reuse is Reuse.CLASS
+            or slice_.spec.reclaim.namespace in (None, job.metadata.namespace)
+        )
+    ]
+    held = state.held_by(job)
+    zones = [slice_.spec.offer.zone for slice_ in held.values()] or [slice_.spec.offer.zone for slice_ in fitting]
+    if not zones:
+        return {}
+    best = max(sorted(set(zones)), key=zones.count)
+    return dict(zip(missing, (slice_ for slice_ in fitting if slice_.spec.offer.zone == best), strict=False))
+
+
+def _refused(
+    state: State, job: TorchTPUJob, class_: TPUSliceClass, *, shape: Shape, count: int, promised: Mapping[str, int]
+) -> Wait | None:
+    """Why the class gives no new slices: paused, or a limit."""
+    name = class_.metadata.name
+    if class_.spec.paused:
+        return Wait(reason=Reason.CLASS_PAUSED, message=f"class {name} is paused: no new capacity until an admin resumes it")
+    limits, need = class_.spec.limits, shape.chips * count
+    whole = shape.chips * wanted(job)
+    if limits.chips_per_job is not None and whole > limits.chips_per_job:
+        text = f"the job needs {whole} chips, class {name} allows {limits.chips_per_job} to one job: ask an admin, or use fewer"
+        return Wait(reason=Reason.WAITING_FOR_LIMITS, message=text)
+    living = [slice_ for slice_ in state.living() if slice_.spec.slice_class_name == name]
+    used = state.chips(living) + promised.get(name, 0)
+    if limits.chips is not None and used + need > limits.chips:
+        text = f"class {name} has {used} of {limits.chips} chips in use and the job needs {need} more; it is next when some are released"
+        return Wait(reason=Reason.WAITING_FOR_LIMITS, message=text)
+    namespace = job.metadata.namespace or ""
+    labels = state.observed.namespace_labels.get(namespace, {})
+    for limit in limits.namespaces:
+        if not selects(limit.selector, labels):
+            continue
+        mine = state.chips(slice_ for slice_ in living if slice_.spec.claim_ref and slice_.spec.claim_ref.namespace == namespace)
+        if mine + need > limit.chips:
+            text = f"namespace {namespace} has {mine} of {limit.chips} chips of class {name} in use and the job needs {need} more"
+            return Wait(reason=Reason.WAITING_FOR_LIMITS, message=text)
+    return None
+
+
+def selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """metav1.LabelSelector: all of matchLabels and all of matchExpressions."""
+    for key, value in (selector.match_labels or {}).items():
+        if labels.get(key) != value:
+            return False
+    for need in selector.match_expressions or ():
+        here, values = labels.get(need.key), need.values or ()
+        holds = {
+            "In": here in values and here is not None,
+            "NotIn": here not in values,
+            "Exists": here is not None,
+            "DoesNotExist": here is None,
+        }
+        if not holds.get(need.operator, False):
+            return False
+    return True
+
+
+def _choose(
+    state: State, job: TorchTPUJob, class_: TPUSliceClass, *, shape: Shape, count: int, zone: str | None
+) -> list[tuple[Offer, str]] | Wait:
+    """An offer for each new slice, all in one zone; or why there is none."""
+    if count == 0:
+        return []
+    usable = [offer for offer in class_.spec.offers if _usable(job, offer)]
+    if not usable:
+        named = ", ".join(offer.name for offer in class_.spec.offers)
+        text = f"no offer of class {class_.metadata.name} ({named}) serves {job.spec.accelerator} for this job: change spec.offers or the class"
+        return Wait(reason=Reason.NO_MATCHING_OFFER, message=text)
+    why: list[str] = []
+    for where in _zones(usable, only=zone):
+        chosen: list[tuple[Offer, str]] = []
+        for offer in (each for each in usable if where in each.zones):
+            if outage := outages.barred(state, offer, zone=where, shape=shape):
+                until = f"{outage.retry_after:%H:%M:%S} UTC" if outage.retry_after else "later"
+                why.append(f"{offer.name} in {where}: {outage.reason}, asked again at {until}: {outage.message}")
+                continue
+            room = count - len(chosen)
+            if offer.max_chips is not None:
+                room = min(room, max(0, offer.max_chips - _in_use(state, class_, offer)) // shape.chips)
+                if room == 0:
+                    why.append(f"{offer.name}: its {offer.max_chips} chips are in use")
+            chosen += [(offer, where)] * min(room, count - len(chosen))
+        if len(chosen) == count:
+            return chosen
+    return Wait(reason=Reason.OFFERS_EXHAUSTED, message="; ".join(dict.fromkeys(why)) or f"no offer in zone {zone}")
+
+
+def _usable(job: TorchTPUJob, offer: Offer) -> bool:
+    return (
+        offer.type not in UNSUPPORTED
+        and (job.spec.offers is None or offer.name in job.spec.offers)
+        and (not offer.accelerators or job.spec.accelerator in offer.accelerators)
+    )
+
+
+def _zones(offers: list[Offer], *, only: str | None) -> Iterator[str]:
+    """Zones in the order in which the offers name them."""
+    for where in dict.fromkeys(zone for offer in offers for zone in offer.zones):
+        if only is None or where == only:
+            yield where
+
+
+def _in_use(state: State, class_: TPUSliceClass, offer: Offer) -> int:
+    return state.chips(
+        slice_
+        for slice_ in state.living()
+        if slice_.spec.slice_class_name == class_.metadata.name and slice_.spec.offer.name == offer.name
+    )

@@ -1,0 +1,48 @@
+"""Allocation: which job gets which slice. One key, serial over all classes; it alone creates, claims and deletes slices."""
+
+from datetime import datetime
+
+from torchtpu_operator.plan.actions import Action
+from torchtpu_operator.plan.allocation.grant import grant
+from torchtpu_operator.plan.allocation.observed import AllocationObserved, AllocationPlan, Wait
+from torchtpu_operator.plan.allocation.release import release
+from torchtpu_operator.plan.allocation.state import State
+from torchtpu_operator.plan.observed import CallFailed, Settings
+
+RETRY_SECONDS = 2.0
+
+
+def plan_allocation(observed: AllocationObserved, *, now: datetime, settings: Settings) -> AllocationPlan:
+    """Releases and deletions first, then grants in order; a job that is not wholly granted gets nothing."""
+    state = State(observed, now=now, settings=settings)
+    released = release(state)
+    actions: list[Action] = list(released.actions)
+    looks = [max(0.0, (look - now).total_seconds()) for look in released.looks]
+    waits: dict[str, Wait] = {}
+    promised: dict[str, int] = {}
+    taken: set[str] = set()
+    for job in state.queue():
+        got = grant(state, job, leaving=released.leaving, taken=taken, promised=promised)
+        if got.wait is not None:
+            waits[job.metadata.uid] = got.wait
+            continue
+        actions += got.actions
+        taken |= got.taken
+        class_ = state.class_of(job)
+        if class_ is not None:
+            promised[class_.metadata.name] = promised.get(class_.metadata.name, 0) + got.chips
+    actions += [delete for name, delete in released.idle.items() if name not in taken]
+    looks += [
+        max(1.0, (outage.retry_after - now).total_seconds())
+        for class_ in state.classes.values()
+        for outage in class_.status.offers
+        if waits and outage.retry_after is not None and outage.retry_after > now
+    ]
+    if any(isinstance(outcome, CallFailed) for outcome in observed.outcomes):
+        looks.append(RETRY_SECONDS)
+    return AllocationPlan(actions=tuple(actions), waits=waits, look_again=min(looks) if looks else None)
+
+
+def why_waiting(observed: AllocationObserved, job_uid: str, *, now: datetime, settings: Settings) -> Wait | None:
+    """Why this job has no slices yet, by the same rules; None: it has them, or gets them next."""
+    return plan_allocation(observed, now=now, settings=settings).waits.get(job_uid)
