@@ -1,0 +1,186 @@
+"""Runs one command and sees to it that nothing of it outlives its owner.
+
+A program of its own, started as `python -I -S -c <this text> <fd>`: stdlib only, no import of the package. `fd` is a
+stream socket to the owner. First the owner sends one line of JSON `{"argv", "env", "cwd"}`, later `{"stop": seconds}`
+(SIGTERM to the command's group, SIGKILL to all its processes after that many seconds). The guard sends `{"exit":
+code, "at": unix time}` when the command ends (128 + n for signal n), or `{"error": text}` if it cannot start; then it
+ends what the command left behind, and exits. If the owner dies, the socket closes and the guard stops everything.
+
+It is a subreaper, so that processes which left the command's session (torchrun starts each worker in its own) are
+found.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+ORPHAN_GRACE_SECONDS = 2.0
+LEFTOVER_GRACE_SECONDS = 2.0
+
+
+def prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def descendants() -> list[int]:
+    """Live processes below this one, by /proc."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            state, parent = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:2]
+        except OSError:
+            continue
+        if state != b"Z":
+            parents[int(entry.name)] = int(parent)
+    found = []
+    level = [os.getpid()]
+    while level:
+        level = [pid for pid, parent in parents.items() if parent in level]
+        found += level
+    return found
+
+
+def send_signal(pids: list[int], signum: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signum)
+
+
+def reap() -> dict[int, int]:
+    """Exit codes of the children that ended."""
+    codes: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return codes
+        if pid == 0:
+            return codes
+        code = os.waitstatus_to_exitcode(status)
+        codes[pid] = code if code >= 0 else 128 - code
+
+
+class Owner:
+    """The socket to whoever started this guard."""
+
+    def __init__(self, fd: int) -> None:
+        self.socket = socket.socket(fileno=fd)
+        self.buffer = b""
+        self.gone = False
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def receive(self) -> list[dict[str, Any]]:
+        """Whole messages after one read; sets `gone` at the end."""
+        try:
+            data = self.socket.recv(1 << 16)
+        except OSError:
+            data = b""
+        self.gone = not data
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def send(self, message: dict[str, Any]) -> None:
+        try:
+            self.socket.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            self.gone = True
+
+
+def start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        spec["argv"],
+        env=spec["env"],
+        cwd=spec["cwd"],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        # If the guard itself is killed, the command goes too; single-threaded here, so the fork is safe.
+        preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
+    )
+
+
+def supervise(owner: Owner, child: int, wakeup: int) -> int:
+    """Exit code of the command; stops it when the owner says so or is gone."""
+    kill_at = None
+    while True:
+        code = reap().get(child)
+        if code is not None:
+            return code
+        now = time.monotonic()
+        if kill_at is not None and now >= kill_at:
+            send_signal(descendants(), signal.SIGKILL)
+            kill_at = now + 1.0
+        wait = None if kill_at is None else max(0.0, kill_at - now)
+        sources: list[Any] = [wakeup] if owner.gone else [wakeup, owner]
+        ready = select.select(sources, [], [], wait)[0]
+        if wakeup in ready:
+            os.read(wakeup, 512)
+        if owner in ready:
+            graces = [message["stop"] for message in owner.receive() if "stop" in message]
+            if owner.gone:
+                graces.append(ORPHAN_GRACE_SECONDS)
+            if graces:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child, signal.SIGTERM)
+                limit = time.monotonic() + min(graces)
+                kill_at = limit if kill_at is None else min(kill_at, limit)
+
+
+def clean_up() -> None:
+    """End what the command left behind, however it hid."""
+    send_signal(descendants(), signal.SIGTERM)
+    limit = time.monotonic() + LEFTOVER_GRACE_SECONDS
+    while True:
+        reap()
+        rest = descendants()
+        if not rest:
+            return
+        if time.monotonic() >= limit:
+            send_signal(rest, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def main(fd: int) -> None:
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(signum, signal.SIG_IGN)
+    wakeup, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    owner = Owner(fd)
+    messages: list[dict[str, Any]] = []
+    while not messages and not owner.gone:
+        messages = owner.receive()
+    if not messages:
+        return
+    try:
+        child = start(messages[0])
+    except (OSError, subprocess.SubprocessError) as e:
+        owner.send({"error": f"cannot start {messages[0]['argv'][0]!r} in {messages[0]['cwd'] or Path.cwd()}: {e}"})
+        return
+    # The pipe must end with the command's processes, not with this one.
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    code = supervise(owner, child.pid, wakeup)
+    owner.send({"exit": code, "at": time.time()})
+    clean_up()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
