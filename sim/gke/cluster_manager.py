@@ -13,7 +13,7 @@ from google.protobuf import empty_pb2
 from sim.gke.calls import MUTATING, Call, CallLog, to_json
 from sim.gke.creation_failures import Failure, creation_failure, reservation_of, size_failure, stockout_failure
 from sim.gke.errors import Code, GkeError, already_exists, invalid, not_found
-from sim.gke.faults import POLL_SECONDS, Faults
+from sim.gke.faults import Faults
 from sim.gke.fleet import Fleet, Instance, Pool
 from sim.gke.operations import Entry, Operations, build_condition
 from sim.gke.pool_rules import check_pool
@@ -23,6 +23,8 @@ from sim.gke.tpu_rules import resolve_shape
 from sim.nodes import NodeHost
 
 _Status = gke.NodePool.Status
+RETRY_SECONDS = 5.0
+"""How often what waits for the cluster or for capacity looks again."""
 
 
 def utc_now() -> datetime:
@@ -241,7 +243,7 @@ class ClusterManager:
         count = pool.message.initial_node_count
         await self._sleep(seconds)
         while self._verdict(pool, count, strike=False) is not None:
-            await self._sleep(POLL_SECONDS)
+            await self._sleep(RETRY_SECONDS)
         await self._resize(pool, count)
         pool.message.status, pool.message.status_message = _Status.RUNNING, ""
         pool.message.conditions = []
@@ -258,7 +260,7 @@ class ClusterManager:
                 self.operations.check_free(pool.name)
                 self.operations.start("AUTO_REPAIR_NODES", pool.name, lambda _: self._repair(pool))
                 return
-            await self._sleep(POLL_SECONDS)
+            await self._sleep(RETRY_SECONDS)
 
     # Helpers.
 

@@ -9,9 +9,6 @@ from typing import TypeVar
 from sim.gke.creation_failures import Failure
 from sim.gke.errors import Code, GkeError
 
-POLL_SECONDS = 0.25
-"""How often a held call or operation looks whether its fault is over."""
-
 _Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -89,25 +86,29 @@ class Faults:
 
     active: list[Fault] = field(default_factory=list)
     sleep: _Sleep = asyncio.sleep
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, fault: _F) -> _F:
         self.active.append(fault)
+        self._tell()
         return fault
 
     def clear(self, kind: type[Fault] = Fault) -> int:
         """Switch off all faults of a kind; returns how many there were."""
         before = len(self.active)
         self.active = [fault for fault in self.active if not isinstance(fault, kind)]
+        self._tell()
         return before - len(self.active)
 
     def remove(self, fault: Fault) -> None:
         """Switch off one; absent is not an error."""
         self.active = [other for other in self.active if other is not fault]
+        self._tell()
 
     async def before(self, method: str) -> None:
         """Hold or refuse a call."""
         while self._find(Silence, method=method) is not None:
-            await self.sleep(POLL_SECONDS)
+            await self._changed.wait()
         refusal = self._find(Refusal, method=method)
         if refusal is not None:
             self._strike(refusal)
@@ -123,7 +124,7 @@ class Faults:
             self._strike(lost)
             # A silent one is over for later calls, but for this one there is no answer any more.
             while lost.silent:
-                await self.sleep(POLL_SECONDS)
+                await self._changed.wait()
         raise GkeError(Code.UNAVAILABLE, "the connection was reset before the answer arrived")
 
     def stockout(self, *, zone: str, machine: str, strike: bool = True) -> Stockout | None:
@@ -140,7 +141,12 @@ class Faults:
 
     async def hold_deletion(self, pool: str) -> None:
         while self._find(HungDeletion, pool=pool) is not None:
-            await self.sleep(POLL_SECONDS)
+            await self._changed.wait()
+
+    def _tell(self) -> None:
+        """Wake what is held; it looks again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def _find(self, kind: type[_F], **values: str) -> _F | None:
         for fault in self.active:

@@ -111,6 +111,13 @@ class Operations:
     def get(self, path: str) -> Any:
         return self._entry(path).message
 
+    async def finished(self, name: str) -> Any:
+        """The operation once it is DONE, for tests and simulations: no call, no polling."""
+        entry = self._entry(self._settings.operation_path(name))
+        if entry.task is not None:
+            await asyncio.wait([entry.task])
+        return entry.message
+
     def all(self) -> list[Any]:
         return [entry.message for entry in self._entries.values()]
 
