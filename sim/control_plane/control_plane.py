@@ -31,13 +31,13 @@ class ControlPlane:
     `start` blocks, and must run in a thread that lives as long as the programs shall.
     """
 
-    def __init__(
-        self, folder: Path, *, kuberay: bool = True, say: Callable[[str], None] = lambda message: None
-    ) -> None:
+    def __init__(self, folder: Path, *, kuberay: bool = True, say: Callable[[str], None]) -> None:
         self._folder, self._kuberay, self._say = folder, kuberay, say
         self.identities = Identities(folder, url=API_URL, api_server_addresses=[API_ADDRESS, LOOPBACK])
         self.client = ApiClient(API_URL, ca=self.identities.ca.certificate, pair=self.identities.admin)
         self.daemons: list[Daemon] = []
+        self.held_down: set[str] = set()
+        """Programs that a fault keeps from being started again."""
 
     def start(self) -> None:
         """Returns when every program answers. Raises StartError or ApiError."""
@@ -75,6 +75,16 @@ class ControlPlane:
         """Raises StartError if a program has ended."""
         for daemon in self.daemons:
             daemon.check()
+
+    def restart_dead(self) -> None:
+        """Start again what has ended, unless it is held down. Call it in the thread that called `start`."""
+        for daemon in self.daemons:
+            if daemon.exit_code is not None and daemon.name not in self.held_down:
+                self._say(f"{daemon.name} ended with {daemon.exit_code}; starting it again")
+                daemon.start()
+
+    def daemon(self, name: str) -> Daemon | None:
+        return next((daemon for daemon in self.daemons if daemon.name == name), None)
 
     def service_account_kubeconfig(self, namespace: str, name: str, *, url: str | None = None) -> Path:
         """A kubeconfig with exactly the rights of a ServiceAccount that exists; `url` as seen from where it is used."""
@@ -132,7 +142,7 @@ class ControlPlane:
         # Its operator waits five seconds more if it starts before its kinds are served.
         with ThreadPoolExecutor(max_workers=len(crds)) as pool:
             list(pool.map(lambda name: self.client.apply(f"{_CRD_PATH}/{name}", crds[name]), crds))
-        role = (tools.path("kuberay-operator").parent.parent / "rbac" / "role.yaml").read_bytes()
+        role = tools.kuberay_role().read_bytes()
         self.client.apply(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{KUBERAY_ACCOUNT[1]}", role)
         self._apply(manifests.build_kuberay_access())
         for name in crds:

@@ -29,6 +29,8 @@ class Daemon:
         self._process: subprocess.Popen[bytes] | None = None
         self.started_at: float | None = None
         """Seconds since the epoch."""
+        self.restarts = -1
+        """How often it was started again; -1 before the first start."""
 
     def start(self) -> None:
         """Start it; a log that is there is appended to. Raises StartError if it cannot be executed."""
@@ -48,6 +50,7 @@ class Daemon:
             except OSError as error:
                 raise StartError(f"{self.name}: {error}") from error
         self.started_at = time.time()
+        self.restarts += 1
 
     @property
     def pid(self) -> int | None:
@@ -71,10 +74,14 @@ class Daemon:
             log.seek(max(0, self.log.stat().st_size - _TAIL_BYTES))
             return log.read().decode(errors="replace")
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal. Ended is not an error."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
     def kill(self) -> None:
         """Send SIGKILL without waiting. Ended is not an error."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGKILL)
+        self.signal(signal.SIGKILL)
 
     def wait(self) -> None:
         if self._process is not None:
