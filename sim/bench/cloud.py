@@ -50,7 +50,43 @@ class Cloud:
 
     def pools(self) -> list[dict[str, Any]]:
         """TPU node pools for `sim status`."""
-        return []
+        if self._gke is None:
+            return []
+        manager = self._gke.manager
+        return [
+            {
+                "name": name,
+                "status": pool.status.name,
+                "message": pool.status_message,
+                "machine_type": pool.config.machine_type,
+                "topology": pool.placement_policy.tpu_topology,
+                "zones": list(pool.locations),
+                "nodes": manager.nodes_of(name),
+            }
+            for name, pool in manager.pools.items()
+        ]
+
+    def calls(self) -> dict[str, Any]:
+        """What the GKE API was asked, as JSON."""
+        if self._gke is None:
+            return {}
+        calls = self._gke.manager.calls
+        return {
+            "counts": calls.summary(),
+            "refused": {f"{method} {code}": count for (method, code), count in sorted(calls.refused.items())},
+            "forbidden": calls.forbidden,
+            "mutating": [
+                {
+                    "at": call.at.isoformat(),
+                    "method": call.method,
+                    "pool": call.pool,
+                    "body": call.body,
+                    "outcome": call.outcome,
+                    "answer_lost": call.answer_lost,
+                }
+                for call in calls.mutating
+            ],
+        }
 
     def _kubelets(self) -> Kubelets:
         identities = self._control_plane.identities

@@ -222,8 +222,10 @@ def _start_inside(folder: BenchFolder, *, listener: socket.socket, control: sock
 
 
 def _reap_until_ended(main_pid: int) -> int:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, frame: os.kill(main_pid, signal.SIGTERM))
+    def pass_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a signal handler
+        os.kill(main_pid, signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, pass_on)
     while True:
         pid, status = os.waitpid(-1, 0)
         if pid == main_pid:

@@ -47,17 +47,13 @@ def enter_user_namespace(extra_flags: int) -> None:
 def explain_refusal(error: OSError) -> str:
     """Why a system may refuse namespaces to an ordinary user, with what to do about it."""
     reasons = []
-    for setting, wanted, fix in (
-        ("kernel/unprivileged_userns_clone", "1", "sudo sysctl kernel.unprivileged_userns_clone=1"),
-        (
-            "kernel/apparmor_restrict_unprivileged_userns",
-            "0",
-            "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-        ),
+    for setting, wanted in (
+        ("kernel.unprivileged_userns_clone", "1"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "0"),
     ):
-        path = Path("/proc/sys") / setting
-        if path.exists() and path.read_text().strip() != wanted:
-            reasons.append(f"{setting.replace('/', '.')} is {path.read_text().strip()}: `{fix}`")
+        path = Path("/proc/sys") / setting.replace(".", "/")
+        if path.exists() and (value := path.read_text().strip()) != wanted:
+            reasons.append(f"{setting} is {value}: `sudo sysctl {setting}={wanted}`")
     limit = Path("/proc/sys/user/max_user_namespaces")
     if limit.exists() and limit.read_text().strip() == "0":
         reasons.append("user.max_user_namespaces is 0: `sudo sysctl user.max_user_namespaces=10000`")
