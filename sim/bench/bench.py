@@ -102,6 +102,11 @@ class Bench:
             shutil.copy(self._folder.log, keep_logs)
         self._folder.remove()
 
+    def wait(self) -> int:
+        """Until the first process ends, which this object has started; its exit code."""
+        assert self._process is not None
+        return self._process.wait()
+
     def kubectl(self, *arguments: str, input: str | None = None) -> str:
         """kubectl's output, as the administrator. Raises CalledProcessError; its stderr is added as a note."""
         return self._tool("kubectl", arguments, input)

@@ -1,0 +1,143 @@
+"""Runs one `sim` command."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from sim import tools
+from sim.bench import Bench, BenchError, BenchOptions, default_folder
+from sim.cli.parser import UsageError, build_parser, parse_parameters, parse_target
+from sim.cli.status_view import build_view
+from sim.tools import ToolMissingError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit code: 0 done, 1 refused with a reason on stderr, 2 wrong usage; shell, kubectl and helm give their own."""
+    arguments = build_parser().parse_args(argv)
+    commands: dict[str, Callable[[Bench, Namespace], int]] = {
+        "up": _up,
+        "down": _down,
+        "status": _status,
+        "shell": _shell,
+        "fault": _fault,
+        "logs": _logs,
+        "forward": _forward,
+        "env": _env,
+        "kubectl": _tool,
+        "helm": _tool,
+    }
+    folder = arguments.folder or default_folder(arguments.name)
+    try:
+        return commands[arguments.command](Bench(folder), arguments)
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (BenchError, ToolMissingError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _up(bench: Bench, arguments: Namespace) -> int:
+    options = BenchOptions(
+        port=arguments.port,
+        kuberay=not arguments.no_kuberay,
+        gke=not arguments.no_gke,
+        kubelet=not arguments.no_kubelet,
+        cpu_nodes=arguments.cpu_nodes,
+    )
+    console = Console()
+    bench = Bench(bench.folder, options, detached=not arguments.foreground)
+    started = time.monotonic()
+    with console.status("starting the bench") as spinner:
+        bench.up(say=lambda line: spinner.update(f"starting the bench · {line}"))
+    console.print(f"[bold green]up[/] after {time.monotonic() - started:.1f} s")
+    console.print(f"  kubeconfig  {bench.kubeconfig}", soft_wrap=True)
+    console.print(f"  logs        {bench.logs}", soft_wrap=True)
+    name = "" if bench.folder == default_folder("default") else f" --folder {shlex.quote(str(bench.folder))}"
+    console.print(f"  next        sim status{name} · sim kubectl{name} get nodes · sim shell{name} · sim down{name}")
+    if not arguments.foreground:
+        return 0
+    console.print("Ctrl-C takes it down")
+    try:
+        return bench.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        bench.down()
+
+
+def _down(bench: Bench, arguments: Namespace) -> int:
+    was_there = bench.folder.exists()
+    bench.down(keep_logs=arguments.keep_logs)
+    print("down" if was_there else f"no bench in {bench.folder}")
+    return 0
+
+
+def _status(bench: Bench, arguments: Namespace) -> int:
+    status = bench.status()
+    objects = json.loads(bench.kubectl("get", "nodes,pods", "--all-namespaces", "--output=json"))["items"]
+    if arguments.json:
+        print(json.dumps({**status, "objects": objects}, indent=2))
+    else:
+        Console().print(build_view(status, objects, now=time.time()))
+    return 0
+
+
+def _shell(bench: Bench, arguments: Namespace) -> int:
+    argv = arguments.argv or [os.environ.get("SHELL", "/bin/sh")]
+    return subprocess.run([*bench.inside_argv(), *argv], env=bench.inside_environment(), check=False).returncode
+
+
+def _fault(bench: Bench, arguments: Namespace) -> int:
+    if arguments.fault is not None:
+        print(bench.fault(arguments.fault, **parse_parameters(arguments.parameters)))
+        return 0
+    table = Table(box=None, header_style="bold")
+    table.add_column("fault")
+    table.add_column("what happens")
+    for fault in bench.faults():
+        table.add_row(fault["usage"], fault["help"])
+    Console().print(table)
+    return 0
+
+
+def _logs(bench: Bench, arguments: Namespace) -> int:
+    paths = [bench.folder / "bench.log", *sorted(bench.logs.rglob("*.log"))]
+    found = {path.stem: path for path in paths if path.exists()}
+    if arguments.program is None:
+        print("\n".join(found))
+        return 0
+    if arguments.program not in found:
+        raise UsageError(f"no log {arguments.program!r}; there are {', '.join(found) or 'none'}")
+    follow = ["--follow"] if arguments.follow else []
+    return subprocess.run(["tail", "--lines=200", *follow, str(found[arguments.program])], check=False).returncode
+
+
+def _forward(bench: Bench, arguments: Namespace) -> int:
+    host, port = parse_target(arguments.target)
+    print(f"127.0.0.1:{bench.forward(host, port, host_port=arguments.port)}")
+    return 0
+
+
+def _env(bench: Bench, arguments: Namespace) -> int:  # noqa: ARG001 - all commands are called alike
+    path = os.pathsep.join([tools.search_path(), str(Path(sys.executable).parent)])
+    print(f"export KUBECONFIG={shlex.quote(str(bench.kubeconfig))}")
+    print(f'export PATH={shlex.quote(path)}:"$PATH"')
+    return 0
+
+
+def _tool(bench: Bench, arguments: Namespace) -> int:
+    _ = bench.state
+    argv = [str(tools.path(arguments.command)), *arguments.argv]
+    return subprocess.run(argv, env=bench.outside_environment(), check=False).returncode
