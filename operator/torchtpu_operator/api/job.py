@@ -8,7 +8,7 @@ from pydantic import Field
 from torchtpu_operator.api import constants
 from torchtpu_operator.api.base import ApiModel, ApiObject, OpenModel
 from torchtpu_operator.api.job_status import JobStatus
-from torchtpu_operator.api.pod import MAX_ENV, EnvVar, PodRole, PodTemplate
+from torchtpu_operator.api.pod import BY_NAME, MAX_ENV, EnvVar, PodRole, PodTemplate
 
 
 class Launcher(enum.StrEnum):
@@ -41,6 +41,9 @@ class RuntimeEnv(OpenModel):
 
     model_config = OpenModel.model_config | {"alias_generator": None}
 
+    working_dir: str | None = Field(
+        None, description="A zip that Ray fetches; exclusive with spec.workingDir.", max_length=2048
+    )
     env_vars: dict[str, str] | None = Field(
         None, description="Variables for the workers. Prefer spec.env, which takes secrets.", max_length=MAX_ENV
     )
@@ -152,6 +155,7 @@ class JobSpec(ApiModel):
         description="Only these offers of the class, in the class's order. Unset: all. Never changes.",
         min_length=1,
         max_length=32,
+        json_schema_extra={"x-kubernetes-list-type": "set"},
     )
     launcher: Launcher = Field(
         Launcher.PER_DEVICE,
@@ -196,7 +200,7 @@ class JobSpec(ApiModel):
         description="Environment of the container `ray` of head and workers, with valueFrom as in a pod. Changes only "
         "while suspended.",
         max_length=MAX_ENV,
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        json_schema_extra=BY_NAME,
     )
     template: PodTemplate | None = Field(
         None, description="Pod overlay for head and workers. Changes only while suspended."

@@ -6,10 +6,12 @@ Typed to the skeleton that rules look at; every other field of a pod spec is kep
 from typing import Any
 
 from pydantic import Field
+from pydantic.config import JsonDict
 
 from torchtpu_operator.api.base import ApiModel, OpenModel
 
 MAX_CONTAINERS = 16
+BY_NAME: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 MAX_ENV = 256
 
 
@@ -56,6 +58,7 @@ class ContainerOverlay(OpenModel):
         None,
         description="Environment; an entry of the same name replaces the operator's default.",
         max_length=MAX_ENV,
+        json_schema_extra=BY_NAME,
     )
     resources: Resources | None = Field(
         None, description="Requests and limits; google.com/tpu of the container `ray` is the operator's."
@@ -66,10 +69,16 @@ class PodOverlaySpec(OpenModel):
     """A pod spec, laid over the operator's by the rules of strategic merge (lists of named things merge by name)."""
 
     containers: tuple[ContainerOverlay, ...] | None = Field(
-        None, description="Containers, merged by name; `ray` is the main container.", max_length=MAX_CONTAINERS
+        None,
+        description="Containers, merged by name; `ray` is the main container.",
+        max_length=MAX_CONTAINERS,
+        json_schema_extra=BY_NAME,
     )
     init_containers: tuple[ContainerOverlay, ...] | None = Field(
-        None, description="Init containers, run before Ray starts; merged by name.", max_length=MAX_CONTAINERS
+        None,
+        description="Init containers, run before Ray starts; merged by name.",
+        max_length=MAX_CONTAINERS,
+        json_schema_extra=BY_NAME,
     )
     node_selector: dict[str, str] | None = Field(
         None,

@@ -10,7 +10,7 @@ from torchtpu_operator.api.base import ApiModel, ApiObject, StatusModel
 from torchtpu_operator.api.conditions import Condition
 from torchtpu_operator.api.job_status import BY_TYPE
 from torchtpu_operator.api.offer import LabelSelector, NodePoolTemplate, Offer
-from torchtpu_operator.api.pod import PodTemplate
+from torchtpu_operator.api.pod import BY_NAME, PodTemplate
 from torchtpu_operator.api.slice import Reuse
 from torchtpu_operator.api.timestamps import Timestamp
 
@@ -77,7 +77,7 @@ class ClassSpec(ApiModel):
         description="Ways of getting capacity, tried in order, each zone in order, each with a bounded wait.",
         min_length=1,
         max_length=16,
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        json_schema_extra=BY_NAME,
     )
     node_pool: NodePoolTemplate = Field(
         NodePoolTemplate(), description="What the node pools look like beside what shape and offer decide."

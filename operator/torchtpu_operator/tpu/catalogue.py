@@ -66,7 +66,7 @@ class Generation:
         return (4,) if topology in self.cubes() else ()
 
     def cubes(self) -> tuple[str, ...]:
-        """Every topology above one cube, smallest first: A <= B <= C, multiples of 4, at most `cube_max_chips` chips."""
+        """Every topology above one cube, by size: A <= B <= C, multiples of 4, at most `cube_max_chips` chips."""
         if self.cube_max_chips is None:
             return ()
         edges = range(_CUBE_EDGE, self.cube_max_chips // _CUBE_EDGE**2 + 1, _CUBE_EDGE)

@@ -1,24 +1,25 @@
 """What is said about a shape that does not exist, and what to write instead.
 
-The CRDs say the same words (`api/rules.py` turns these templates into CEL): no logic here that CEL cannot follow.
+The CRDs say the same words (`api/shape_rules.py` turns these templates into CEL): no logic here that CEL cannot follow.
 """
 
-import math
 import re
+from collections.abc import Sequence
 
 from torchtpu_operator.tpu.catalogue import CATALOGUE, Generation
 
-SIZE_SUFFIX = "^(.+)-[0-9]+$"
+SIZED = "^.+-[0-9]+$"
 TOPOLOGY_FORM = "^[1-9][0-9]{0,3}x[1-9][0-9]{0,3}(x[1-9][0-9]{0,3})?$"
+TOPOLOGY_TYPOS = (" ", ""), ("X", "x"), ("*", "x"), ("×", "x"), (",", "x")
 
 UNKNOWN_ACCELERATOR = 'accelerator "{accelerator}" is not known: use one of {known}'
 MEANT_ACCELERATOR = 'accelerator "{accelerator}" is not known: did you mean "{meant}"?'
 SIZED_ACCELERATOR = (
-    'accelerator "{accelerator}" carries a size: write accelerator "{meant}" and give the size as topology, '
-    "for example {example}"
+    'accelerator "{accelerator}" is not known: did you mean "{meant}"? Give the size as topology, for example {example}'
 )
 MALFORMED_TOPOLOGY = 'topology "{topology}" is not of the form AxB or AxBxC (digits and lower-case x, no spaces)'
-MEANT_TOPOLOGY = MALFORMED_TOPOLOGY + ': did you mean "{meant}"?'
+TYPO_IN_TOPOLOGY = MALFORMED_TOPOLOGY + ': did you mean "{meant}"?'
+MEANT_TOPOLOGY = 'accelerator {accelerator} has no topology "{topology}": did you mean "{meant}"?'
 NO_SUCH_TOPOLOGY = 'accelerator {accelerator} has no topology "{topology}": {available}'
 NO_CHOICE_OF_HOST = "{accelerator} {topology} has {only} chips per host: remove chipsPerHost or set it to {only}"
 CHOICE_OF_HOST = "{accelerator} {topology} has a choice of chips per host: {choices}"
@@ -26,28 +27,34 @@ CHOICE_OF_HOST = "{accelerator} {topology} has a choice of chips per host: {choi
 
 def accelerator_meant(accelerator: str) -> tuple[str | None, bool]:
     """The generation that a misspelt name stands for, and whether a size was stuck to it (`v6e-16`)."""
-    plain = accelerator.strip().lower()
-    sized = re.match(SIZE_SUFFIX, plain)
-    for candidate in (plain, sized.group(1) if sized else plain):
-        for name, generation in CATALOGUE.items():
-            if candidate == name or candidate in generation.misspellings:
-                return name, candidate != plain
+    plain = "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in accelerator).strip()
+    names = spellings()
+    if plain in names:
+        return names[plain], False
+    if re.fullmatch(SIZED, plain):
+        return names.get(plain.rpartition("-")[0]), True
     return None, False
 
 
+def spellings() -> dict[str, str]:
+    """Every spelling that we recognise, the right ones included, in lower case, with the generation that it means."""
+    return {spelling: name for name, generation in CATALOGUE.items() for spelling in (name, *generation.misspellings)}
+
+
+def example_topology(generation: Generation) -> str:
+    """The smallest topology with several hosts."""
+    return "4x4" if generation.dimensions == 2 else "2x2x2"
+
+
 def unknown_accelerator(accelerator: str) -> str:
+    """For a name that is not in the catalogue."""
     meant, sized = accelerator_meant(accelerator)
     if meant is None:
         return UNKNOWN_ACCELERATOR.format(accelerator=accelerator, known=", ".join(CATALOGUE))
     if sized:
-        example = "4x4" if CATALOGUE[meant].dimensions == 2 else "2x2x2"
+        example = example_topology(CATALOGUE[meant])
         return SIZED_ACCELERATOR.format(accelerator=accelerator, meant=meant, example=example)
     return MEANT_ACCELERATOR.format(accelerator=accelerator, meant=meant)
-
-
-def tidy_topology(topology: str) -> str:
-    """The topology as it was probably meant: `2X4`, ` 4x4`, `4*4`, `4×4` and `4,4` in the form that GKE knows."""
-    return re.sub("[X*×,]", "x", topology.replace(" ", ""))
 
 
 def available(generation: Generation) -> str:
@@ -60,17 +67,31 @@ def available(generation: Generation) -> str:
 
 
 def unknown_topology(generation: Generation, topology: str) -> str:
-    if not re.match(TOPOLOGY_FORM, topology):
-        tidy = tidy_topology(topology)
-        if re.match(TOPOLOGY_FORM, tidy):
-            return MEANT_TOPOLOGY.format(topology=topology, meant=tidy)
+    """For a topology that the generation does not have."""
+    if not re.fullmatch(TOPOLOGY_FORM, topology):
+        tidy = topology
+        for wrong, right in TOPOLOGY_TYPOS:
+            tidy = tidy.replace(wrong, right)
+        if re.fullmatch(TOPOLOGY_FORM, tidy):
+            return TYPO_IN_TOPOLOGY.format(topology=topology, meant=tidy)
         return MALFORMED_TOPOLOGY.format(topology=topology)
+    ordered = "x".join(str(edge) for edge in sorted(int(edge) for edge in topology.split("x")))
+    if ordered in generation.shapes:
+        return MEANT_TOPOLOGY.format(accelerator=generation.name, topology=topology, meant=ordered)
     return NO_SUCH_TOPOLOGY.format(accelerator=generation.name, topology=topology, available=available(generation))
 
 
-def wrong_chips_per_host(generation: Generation, topology: str, *, choices: tuple[int, ...], given: int) -> str:  # noqa: ARG001
+def choices_in_words(topology: str, choices: Sequence[int]) -> str:
+    """`8 (1 host) or 4 (2 hosts)`."""
+    chips = 1
+    for edge in topology.split("x"):
+        chips *= int(edge)
+    return " or ".join(f"{choice} ({chips // choice} host{'s' if choice < chips else ''})" for choice in choices)
+
+
+def wrong_chips_per_host(generation: Generation, topology: str, *, choices: Sequence[int]) -> str:
+    """For chips per host that the topology is not sold with."""
     if len(choices) == 1:
         return NO_CHOICE_OF_HOST.format(accelerator=generation.name, topology=topology, only=choices[0])
-    chips = math.prod(int(edge) for edge in topology.split("x"))
-    words = " or ".join(f"{choice} ({chips // choice} host{'s' if choice < chips else ''})" for choice in choices)
+    words = choices_in_words(topology, choices)
     return CHOICE_OF_HOST.format(accelerator=generation.name, topology=topology, choices=words)

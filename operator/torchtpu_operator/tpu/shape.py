@@ -65,7 +65,7 @@ def resolve(accelerator: str, topology: str, *, chips_per_host: int | None = Non
         chips_per_host = choices[0]
     elif chips_per_host not in choices:
         raise ShapeError(
-            messages.wrong_chips_per_host(generation, topology, choices=choices, given=chips_per_host),
+            messages.wrong_chips_per_host(generation, topology, choices=choices),
             field="chipsPerHost",
         )
     return _shape(generation, topology, chips_per_host)

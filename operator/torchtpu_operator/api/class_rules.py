@@ -1,0 +1,227 @@
+"""Rules about TPUSliceClass and TPUSlice."""
+
+from collections.abc import Callable
+from typing import Final
+
+from torchtpu_operator.api.offer import NodePoolTemplate, Offer, OfferType, Reservation, Taint
+from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_list, cel_text
+from torchtpu_operator.api.slice import SliceSpec, TPUSlice
+from torchtpu_operator.api.template_rules import CLASS_TEMPLATES, template_rules
+from torchtpu_operator.tpu import CATALOGUE
+
+_SETTINGS = {  # offer type -> the field that belongs to it alone
+    OfferType.RESERVATION: ("reservation", "reservation"),
+    OfferType.FLEX_START: ("flexStart", "flex_start"),
+    OfferType.EXISTING: ("existing", "existing"),
+}
+_NEEDED = (OfferType.RESERVATION, OfferType.EXISTING)
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+SYSTEM_PREFIXES: Final = ("cloud.google.com/", "kubernetes.io/", "k8s.io/", "gke.io/", "torchtpu.dev/")
+
+NEEDS_SETTINGS: Final = "an offer of type {type} needs {field}"
+OTHERS_SETTINGS: Final = "{field} belongs to type {type}: remove it or change the type"
+NO_ZONES: Final = "an offer needs zones, for example [us-east5-b]"
+UNKNOWN_ACCELERATOR: Final = 'accelerator "{name}" is not known: use one of {known}'
+NO_FLEX_START: Final = "{name} cannot be had by flex-start: remove it from accelerators"
+SUB_BLOCK: Final = "subBlock needs block"
+TAINT_EFFECT: Final = f"effect must be one of {', '.join(EFFECTS)}"
+SYSTEM_LABEL: Final = "labels that begin with {prefix} are set by GKE and the operator: remove them"
+POOL_NAME: Final = "metadata.name and spec.nodePool.name must be the same: a slice is named as its node pool"
+SNAPSHOT: Final = "{field} never changes: a slice is a snapshot of class and offer"
+
+_WITHOUT_FLEX = tuple(name for name, generation in CATALOGUE.items() if not generation.flex_start)
+
+
+def _settings_given(kind: OfferType) -> Callable[[Offer], str | None]:
+    field, attribute = _SETTINGS[kind]
+
+    def check(offer: Offer) -> str | None:
+        missing = offer.type is kind and getattr(offer, attribute) is None
+        return NEEDS_SETTINGS.format(type=kind, field=field) if missing else None
+
+    return check
+
+
+def _settings_fit(kind: OfferType) -> Callable[[Offer], str | None]:
+    field, attribute = _SETTINGS[kind]
+
+    def check(offer: Offer) -> str | None:
+        foreign = offer.type is not kind and getattr(offer, attribute) is not None
+        return OTHERS_SETTINGS.format(field=field, type=kind) if foreign else None
+
+    return check
+
+
+def _zones(offer: Offer) -> str | None:
+    return NO_ZONES if offer.type is not OfferType.EXISTING and not offer.zones else None
+
+
+def _accelerators(offer: Offer) -> str | None:
+    unknown = next((name for name in offer.accelerators if name not in CATALOGUE), None)
+    return None if unknown is None else UNKNOWN_ACCELERATOR.format(name=unknown, known=", ".join(CATALOGUE))
+
+
+def _flex_start(offer: Offer) -> str | None:
+    if offer.type is not OfferType.FLEX_START:
+        return None
+    cannot = next((name for name in offer.accelerators if name in _WITHOUT_FLEX), None)
+    return None if cannot is None else NO_FLEX_START.format(name=cannot)
+
+
+def _sub_block(reservation: Reservation) -> str | None:
+    return SUB_BLOCK if reservation.sub_block is not None and reservation.block is None else None
+
+
+def _effect(taint: Taint) -> str | None:
+    return None if taint.effect in EFFECTS else TAINT_EFFECT
+
+
+def _system_label(template: NodePoolTemplate) -> str | None:
+    taken = next((prefix for prefix in SYSTEM_PREFIXES if any(key.startswith(prefix) for key in template.labels)), None)
+    return None if taken is None else SYSTEM_LABEL.format(prefix=taken)
+
+
+def _settings_rules(kind: OfferType) -> list[Rule]:
+    field, _ = _SETTINGS[kind]
+    rules = [
+        Rule(
+            id=f"offer-foreign-{field}",
+            at=("spec.offers[*]",),
+            field=f".{field}",
+            cel=f"self.type == '{kind}' || !has(self.{field})",
+            message=OTHERS_SETTINGS.format(field=field, type=kind),
+            check=_settings_fit(kind),
+        )
+    ]
+    if kind in _NEEDED:
+        rules.append(
+            Rule(
+                id=f"offer-needs-{field}",
+                at=("spec.offers[*]",),
+                field=f".{field}",
+                cel=f"self.type != '{kind}' || has(self.{field})",
+                message=NEEDS_SETTINGS.format(type=kind, field=field),
+                check=_settings_given(kind),
+                reason=REQUIRED,
+            )
+        )
+    return rules
+
+
+_LABELS = "self.labels"
+_SYSTEM = "(" + " || ".join(f"k.startsWith('{prefix}')" for prefix in SYSTEM_PREFIXES) + ")"
+
+CLASS_RULES: Final = (
+    *(rule for kind in _SETTINGS for rule in _settings_rules(kind)),
+    Rule(
+        id="offer-zones",
+        at=("spec.offers[*]",),
+        field=".zones",
+        cel="self.type == 'Existing' || (has(self.zones) && self.zones.size() > 0)",
+        message=NO_ZONES,
+        check=_zones,
+        reason=REQUIRED,
+    ),
+    Rule(
+        id="offer-accelerators",
+        at=("spec.offers[*]",),
+        field=".accelerators",
+        cel=f"!has(self.accelerators) || self.accelerators.all(a, a in {cel_list(CATALOGUE)})",
+        message=f"accelerator is not known: use one of {', '.join(CATALOGUE)}",
+        message_expression=cel_text(
+            UNKNOWN_ACCELERATOR.replace("{known}", ", ".join(CATALOGUE)),
+            name=f"self.accelerators.filter(a, !(a in {cel_list(CATALOGUE)}))[0]",
+        ),
+        check=_accelerators,
+    ),
+    Rule(
+        id="offer-flex-start",
+        at=("spec.offers[*]",),
+        field=".accelerators",
+        cel=(
+            "self.type != 'FlexStart' || !has(self.accelerators)"
+            f" || self.accelerators.all(a, !(a in {cel_list(_WITHOUT_FLEX)}))"
+        ),
+        message="an accelerator cannot be had by flex-start",
+        message_expression=cel_text(
+            NO_FLEX_START, name=f"self.accelerators.filter(a, a in {cel_list(_WITHOUT_FLEX)})[0]"
+        ),
+        check=_flex_start,
+    ),
+    Rule(
+        id="reservation-sub-block",
+        at=("spec.offers[*].reservation",),
+        field=".subBlock",
+        cel="!has(self.subBlock) || has(self.block)",
+        message=SUB_BLOCK,
+        check=_sub_block,
+    ),
+    Rule(
+        id="taint-effect",
+        at=("spec.nodePool.taints[*]",),
+        field=".effect",
+        cel=f"self.effect in {cel_list(EFFECTS)}",
+        message=TAINT_EFFECT,
+        check=_effect,
+    ),
+    Rule(
+        id="node-pool-labels",
+        at=("spec.nodePool",),
+        field=".labels",
+        cel=f"!has(self.labels) || {_LABELS}.all(k, !{_SYSTEM})",
+        message="some labels are set by GKE and the operator: remove them",
+        message_expression=cel_text(
+            SYSTEM_LABEL,
+            prefix=f"{cel_list(SYSTEM_PREFIXES)}.filter(p, {_LABELS}.exists(k, k.startsWith(p)))[0]",
+        ),
+        check=_system_label,
+        reason=FORBIDDEN,
+    ),
+    *template_rules(everywhere=CLASS_TEMPLATES, workers=CLASS_TEMPLATES),
+)
+
+SLICE_SNAPSHOT: Final = (
+    "sliceClassName",
+    "accelerator",
+    "topology",
+    "chipsPerHost",
+    "offer",
+    "nodePool",
+    "maxLifetimeSeconds",
+    "reclaim",
+)
+
+
+def _pool_name(obj: TPUSlice) -> str | None:
+    return None if obj.metadata.name == obj.spec.node_pool.name else POOL_NAME
+
+
+def _snapshot(name: str) -> Rule:
+    attribute = next(key for key, field in SliceSpec.model_fields.items() if field.alias == name)
+    message = SNAPSHOT.format(field=name)
+
+    def check(spec: SliceSpec, old: SliceSpec) -> str | None:
+        return None if getattr(spec, attribute) == getattr(old, attribute) else message
+
+    return Rule(
+        id=f"immutable-{name}",
+        at=("spec",),
+        field=f".{name}",
+        cel=f"has(self.{name}) == has(oldSelf.{name}) && (!has(self.{name}) || self.{name} == oldSelf.{name})",
+        message=message,
+        transition=check,
+        reason=FORBIDDEN,
+    )
+
+
+SLICE_RULES: Final = (
+    Rule(
+        id="slice-name",
+        at=("",),
+        field=".spec.nodePool.name",
+        cel="self.metadata.name == self.spec.nodePool.name",
+        message=POOL_NAME,
+        check=_pool_name,
+    ),
+    *(_snapshot(name) for name in SLICE_SNAPSHOT),
+)

@@ -1,0 +1,227 @@
+"""Rules about a TorchTPUJob beside its shape and its pods: name, program, versions, what may change when."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from torchtpu_operator.api.constants import MAX_JOB_NAME
+from torchtpu_operator.api.job import Backoff, Budget, JobSpec, Launcher, TorchTPUJob, WorkingDir
+from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_string, cel_text
+from torchtpu_operator.api.shape_rules import SHAPE_RULES
+from torchtpu_operator.api.template_rules import ENV_RULES, JOB_TEMPLATES, WORKER_TEMPLATES, template_rules
+
+MIN_RAY: Final = (2, 60)  # slice_placement_group with label selectors per bundle, and torch on several slices
+
+JOB_NAME: Final = (
+    f"metadata.name must be a lower-case DNS label that begins with a letter, at most {MAX_JOB_NAME} characters: "
+    "pods, node pools and host names are named after it"
+)
+NO_ENTRYPOINT: Final = "entrypoint is required: the command that each worker runs, for example python train.py"
+LAUNCH_TOOL: Final = (
+    "PerDevice already starts one process per device and sets its rank: run the script itself "
+    "(python train.py), or use launcher PerHost for torchrun"
+)
+WORKING_DIR: Final = "workingDir needs exactly one of configMap and uri"
+WORKING_DIR_URI: Final = (
+    "workingDir.uri must be a zip that Ray can fetch: gs://..., s3://... or https://..., ending in .zip"
+)
+TWO_WORKING_DIRS: Final = "the folder is given twice: use workingDir or runtimeEnv.working_dir, not both"
+BACKOFF: Final = "backoff.initialSeconds must not be larger than backoff.maxSeconds"
+CHIP_HOURS: Final = 'budget.chipHours must be a number above 0, for example 500 or "12.5"'
+OLD_RAY: Final = (
+    f"rayVersion {{version}} is too old: {MIN_RAY[0]}.{MIN_RAY[1]}.0 or later is needed to place workers on a slice"
+)
+NEVER: Final = "{field} never changes: make a new job"
+WHILE_SUSPENDED: Final = "{field} changes only while the job is suspended: set spec.suspend to true first"
+
+NEVER_CHANGES: Final = (
+    "accelerator",
+    "topology",
+    "numSlices",
+    "chipsPerHost",
+    "sliceClassName",
+    "offers",
+    "launcher",
+    "managedBy",
+    "checkpointDir",
+)
+CHANGES_WHILE_SUSPENDED: Final = (
+    "entrypoint",
+    "image",
+    "rayVersion",
+    "env",
+    "runtimeEnv",
+    "workingDir",
+    "template",
+    "head",
+    "worker",
+)
+
+_NAME = f"^[a-z]([-a-z0-9]{{0,{MAX_JOB_NAME - 2}}}[a-z0-9])?$"
+# A launch tool at the start of a command, behind assignments and wrappers; a mere mention (pip install) passes.
+_LAUNCH = (
+    r"(^|[;&|(\n\"'`])\s*([A-Za-z_][A-Za-z0-9_]*=\S*\s+|(exec|env|time|nohup|nice|uv run|poetry run|pdm run)\s+)*"
+    r"(\S*/)?(torchrun|deepspeed|accelerate\s+launch)(\s|$)"
+    r"|\s-m\s*(torch\.distributed\.(run|launch)|accelerate\.commands\.launch|deepspeed\.launcher)"
+)
+_URI = r"^(gs|s3|https)://.+\.zip$"
+_DECIMAL = r"^[0-9]+(\.[0-9]+)?$"
+
+
+def _name(job: TorchTPUJob) -> str | None:
+    return None if re.fullmatch(_NAME, job.metadata.name) else JOB_NAME
+
+
+def _entrypoint(spec: JobSpec) -> str | None:
+    return None if spec.entrypoint.strip(" \t\r\n") else NO_ENTRYPOINT
+
+
+def _launch_tool(spec: JobSpec) -> str | None:
+    if spec.launcher is not Launcher.PER_DEVICE:
+        return None
+    return LAUNCH_TOOL if re.search(_LAUNCH, spec.entrypoint, re.ASCII) else None
+
+
+def _ray_version(spec: JobSpec) -> str | None:
+    if spec.ray_version is None:
+        return None
+    major, minor, *_ = spec.ray_version.split(".")
+    return OLD_RAY.format(version=spec.ray_version) if (int(major), int(minor)) < MIN_RAY else None
+
+
+def _working_dir(working_dir: WorkingDir) -> str | None:
+    return WORKING_DIR if (working_dir.config_map is None) == (working_dir.uri is None) else None
+
+
+def _working_dir_uri(working_dir: WorkingDir) -> str | None:
+    return None if working_dir.uri is None or re.fullmatch(_URI, working_dir.uri) else WORKING_DIR_URI
+
+
+def _two_working_dirs(spec: JobSpec) -> str | None:
+    twice = spec.working_dir is not None and spec.runtime_env is not None and spec.runtime_env.working_dir is not None
+    return TWO_WORKING_DIRS if twice else None
+
+
+def _backoff(backoff: Backoff) -> str | None:
+    return BACKOFF if backoff.initial_seconds > backoff.max_seconds else None
+
+
+def _chip_hours(budget: Budget) -> str | None:
+    hours = budget.chip_hours
+    if isinstance(hours, int):
+        return None if hours > 0 else CHIP_HOURS
+    return None if re.fullmatch(_DECIMAL, hours) and float(hours) > 0 else CHIP_HOURS
+
+
+def _unchanged(name: str, message: str, *, while_suspended: bool) -> Callable[[JobSpec, JobSpec], str | None]:
+    attribute = next(key for key, field in JobSpec.model_fields.items() if field.alias == name)
+
+    def check(spec: JobSpec, old: JobSpec) -> str | None:
+        if while_suspended and old.suspend:
+            return None
+        return None if getattr(spec, attribute) == getattr(old, attribute) else message
+
+    return check
+
+
+def _immutable(name: str, *, while_suspended: bool) -> Rule:
+    message = (WHILE_SUSPENDED if while_suspended else NEVER).format(field=name)
+    same = f"has(self.{name}) == has(oldSelf.{name}) && (!has(self.{name}) || self.{name} == oldSelf.{name})"
+    return Rule(
+        id=f"immutable-{name}",
+        at=("spec",),
+        field=f".{name}",
+        cel=f"(has(oldSelf.suspend) && oldSelf.suspend) || ({same})" if while_suspended else same,
+        message=message,
+        transition=_unchanged(name, message, while_suspended=while_suspended),
+        reason=FORBIDDEN,
+    )
+
+
+JOB_RULES: Final = (
+    Rule(
+        id="job-name",
+        at=("",),
+        field=".metadata.name",
+        cel=f"self.metadata.name.matches({cel_string(_NAME)})",
+        message=JOB_NAME,
+        check=_name,
+    ),
+    *SHAPE_RULES,
+    Rule(
+        id="entrypoint-given",
+        at=("spec",),
+        field=".entrypoint",
+        cel="has(self.entrypoint) && self.entrypoint.matches('[^ \\\\t\\\\r\\\\n]')",
+        message=NO_ENTRYPOINT,
+        check=_entrypoint,
+        reason=REQUIRED,
+    ),
+    Rule(
+        id="launch-tool",
+        at=("spec",),
+        field=".entrypoint",
+        cel=f"self.launcher != 'PerDevice' || !has(self.entrypoint) || !self.entrypoint.matches({cel_string(_LAUNCH)})",
+        message=LAUNCH_TOOL,
+        check=_launch_tool,
+    ),
+    Rule(
+        id="ray-version",
+        at=("spec",),
+        field=".rayVersion",
+        cel=(
+            "!has(self.rayVersion) || [self.rayVersion.split('.')].all(v, int(v[0]) > "
+            f"{MIN_RAY[0]} || (int(v[0]) == {MIN_RAY[0]} && int(v[1]) >= {MIN_RAY[1]}))"
+        ),
+        message=f"rayVersion is too old: {MIN_RAY[0]}.{MIN_RAY[1]}.0 or later is needed",
+        message_expression=cel_text(OLD_RAY, version="self.rayVersion"),
+        check=_ray_version,
+    ),
+    *ENV_RULES,
+    Rule(
+        id="working-dir-source",
+        at=("spec.workingDir",),
+        field="",
+        cel="has(self.configMap) != has(self.uri)",
+        message=WORKING_DIR,
+        check=_working_dir,
+    ),
+    Rule(
+        id="working-dir-uri",
+        at=("spec.workingDir",),
+        field=".uri",
+        cel=f"!has(self.uri) || self.uri.matches({cel_string(_URI)})",
+        message=WORKING_DIR_URI,
+        check=_working_dir_uri,
+    ),
+    Rule(
+        id="two-working-dirs",
+        at=("spec",),
+        field=".workingDir",
+        cel="!has(self.workingDir) || !has(self.runtimeEnv) || !has(self.runtimeEnv.working_dir)",
+        message=TWO_WORKING_DIRS,
+        check=_two_working_dirs,
+    ),
+    Rule(
+        id="backoff",
+        at=("spec.failurePolicy.backoff",),
+        field=".initialSeconds",
+        cel="self.initialSeconds <= self.maxSeconds",
+        message=BACKOFF,
+        check=_backoff,
+    ),
+    Rule(
+        id="chip-hours",
+        at=("spec.budget",),
+        field=".chipHours",
+        cel=(
+            "type(self.chipHours) == int ? self.chipHours > 0 : "
+            f"self.chipHours.matches({cel_string(_DECIMAL)}) && double(self.chipHours) > 0.0"
+        ),
+        message=CHIP_HOURS,
+        check=_chip_hours,
+    ),
+    *template_rules(everywhere=JOB_TEMPLATES, workers=WORKER_TEMPLATES),
+    *(_immutable(name, while_suspended=False) for name in NEVER_CHANGES),
+    *(_immutable(name, while_suspended=True) for name in CHANGES_WHILE_SUSPENDED),
+)

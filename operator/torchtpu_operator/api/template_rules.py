@@ -1,0 +1,240 @@
+"""Rules about pod overlays and environment: what the operator owns, and what every container needs."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from torchtpu_operator.api import constants
+from torchtpu_operator.api.job import JobSpec, RuntimeEnv
+from torchtpu_operator.api.pod import ContainerOverlay, EnvVar, PodTemplate
+from torchtpu_operator.api.rule import FORBIDDEN, Rule, cel_list, cel_map, cel_text
+from torchtpu_operator.runner.constants import RESERVED_ENV as RUNNER_RESERVED_ENV
+
+MAIN_CONTAINER: Final = "ray"
+RESERVED_ENV: Final = RUNNER_RESERVED_ENV | {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN"}
+PINNED_NODE_LABELS: Final = (
+    constants.NODE_LABEL_POOL,
+    constants.NODE_LABEL_ACCELERATOR,
+    constants.NODE_LABEL_TOPOLOGY,
+)
+
+JOB_TEMPLATES: Final = ("spec.template", "spec.head.template", "spec.worker.template")
+WORKER_TEMPLATES: Final = ("spec.template", "spec.worker.template")
+CLASS_TEMPLATES: Final = ("spec.jobDefaults.template",)
+
+RESERVED: Final = "{name} is set by the operator: choose another name"
+RESTART_POLICY: Final = (
+    "restartPolicy is set by the operator, so that a lost host rebuilds its whole slice: leave it unset"
+)
+START_COMMAND: Final = (
+    "the start command of the container ray is KubeRay's: leave command and args unset, and use spec.entrypoint "
+    "or an init container"
+)
+TPU_LIMIT: Final = "google.com/tpu of the container ray follows from the topology: leave it unset"
+NEEDS_IMAGE: Final = "container {name} needs an image: only the container ray takes spec.image"
+NODE_LABELS: Final = "the labels that pin a worker to its slice are set by the operator: remove {name}"
+POD_LABELS: Final = "labels that begin with {prefix} are taken: remove them"
+TAKEN_LABELS: Final = ("ray.io/", "torchtpu.dev/", "app.kubernetes.io/name")
+
+_RESERVED_CEL = f"[{cel_map(dict.fromkeys(sorted(RESERVED_ENV), 1))}]"
+_PINNED_CEL = cel_map(dict.fromkeys(PINNED_NODE_LABELS, 1))
+# Guards are spelt with has(): an optional's orValue() hides maxItems and maxLength from the cost estimate.
+_NO_CONTAINERS = "!has(self.spec) || !has(self.spec.containers)"
+_CONTAINERS = "self.spec.containers"
+_NODE_SELECTOR = "self.spec.nodeSelector"
+_LABELS = "self.metadata.labels"
+_RESERVED_LIST = cel_list(sorted(RESERVED_ENV))
+_TAKEN = " || ".join(f"k.startsWith('{prefix}')" for prefix in TAKEN_LABELS)
+
+
+def _first_reserved(names: Iterable[str]) -> str | None:
+    taken = min(RESERVED_ENV.intersection(names), default=None)
+    return None if taken is None else RESERVED.format(name=taken)
+
+
+def _containers(template: PodTemplate) -> tuple[ContainerOverlay, ...]:
+    return (template.spec.containers or ()) if template.spec else ()
+
+
+def _main(template: PodTemplate) -> Iterable[ContainerOverlay]:
+    return (container for container in _containers(template) if container.name == MAIN_CONTAINER)
+
+
+def _env_names(env: tuple[EnvVar, ...] | None) -> Iterable[str]:
+    return (entry.name for entry in env or ())
+
+
+def _spec_env(spec: JobSpec) -> str | None:
+    return _first_reserved(_env_names(spec.env))
+
+
+def _template_env(template: PodTemplate) -> str | None:
+    return _first_reserved(name for container in _main(template) for name in _env_names(container.env))
+
+
+def _runtime_env(runtime_env: RuntimeEnv) -> str | None:
+    return _first_reserved(runtime_env.env_vars or {})
+
+
+def _restart_policy(template: PodTemplate) -> str | None:
+    return RESTART_POLICY if template.spec and template.spec.restart_policy is not None else None
+
+
+def _start_command(template: PodTemplate) -> str | None:
+    taken = any(container.command is not None or container.args is not None for container in _main(template))
+    return START_COMMAND if taken else None
+
+
+def _tpu_limit(template: PodTemplate) -> str | None:
+    for container in _main(template):
+        resources = container.resources
+        if resources and constants.TPU_RESOURCE in {**(resources.limits or {}), **(resources.requests or {})}:
+            return TPU_LIMIT
+    return None
+
+
+def _needs_image(template: PodTemplate) -> str | None:
+    return _without_image(_containers(template))
+
+
+def _init_needs_image(template: PodTemplate) -> str | None:
+    return _without_image((template.spec.init_containers or ()) if template.spec else ())
+
+
+def _without_image(containers: Iterable[ContainerOverlay]) -> str | None:
+    for container in containers:
+        if container.name != MAIN_CONTAINER and container.image is None:
+            return NEEDS_IMAGE.format(name=container.name)
+    return None
+
+
+def _node_labels(template: PodTemplate) -> str | None:
+    selector = (template.spec.node_selector or {}) if template.spec else {}
+    taken = next((key for key in PINNED_NODE_LABELS if key in selector), None)
+    return None if taken is None else NODE_LABELS.format(name=taken)
+
+
+def _pod_labels(template: PodTemplate) -> str | None:
+    labels = (template.metadata.labels or {}) if template.metadata else {}
+    taken = next((prefix for prefix in TAKEN_LABELS if any(key.startswith(prefix) for key in labels)), None)
+    return None if taken is None else POD_LABELS.format(prefix=taken)
+
+
+def template_rules(*, everywhere: tuple[str, ...], workers: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The rules for pod overlays at these places; `workers` are those that reach worker pods."""
+    return (
+        Rule(
+            id="template-reserved-env",
+            at=everywhere,
+            field=".spec.containers",
+            cel=(
+                f"{_NO_CONTAINERS} || {_RESERVED_CEL}.all(taken, {_CONTAINERS}.all(c, c.name != 'ray'"
+                " || !has(c.env) || c.env.all(e, !(e.name in taken))))"
+            ),
+            message="an environment variable of the container ray is set by the operator: choose another name",
+            message_expression=cel_text(
+                RESERVED,
+                name=(
+                    f"{_RESERVED_LIST}.filter(n, {_CONTAINERS}.exists(c, c.name == 'ray' && has(c.env)"
+                    " && c.env.exists(e, e.name == n)))[0]"
+                ),
+            ),
+            check=_template_env,
+            reason=FORBIDDEN,
+        ),
+        Rule(
+            id="template-restart-policy",
+            at=everywhere,
+            field=".spec.restartPolicy",
+            cel="!has(self.spec) || !has(self.spec.restartPolicy)",
+            message=RESTART_POLICY,
+            check=_restart_policy,
+            reason=FORBIDDEN,
+        ),
+        Rule(
+            id="template-start-command",
+            at=everywhere,
+            field=".spec.containers",
+            cel=f"{_NO_CONTAINERS} || {_CONTAINERS}.all(c, c.name != 'ray' || (!has(c.command) && !has(c.args)))",
+            message=START_COMMAND,
+            check=_start_command,
+            reason=FORBIDDEN,
+        ),
+        Rule(
+            id="template-tpu-limit",
+            at=everywhere,
+            field=".spec.containers",
+            cel=(
+                f"{_NO_CONTAINERS} || {_CONTAINERS}.all(c, c.name != 'ray' || !has(c.resources) || ("
+                "(!has(c.resources.limits) || !('google.com/tpu' in c.resources.limits)) && "
+                "(!has(c.resources.requests) || !('google.com/tpu' in c.resources.requests))))"
+            ),
+            message=TPU_LIMIT,
+            check=_tpu_limit,
+            reason=FORBIDDEN,
+        ),
+        _image_rule(everywhere, field="containers", check=_needs_image),
+        _image_rule(everywhere, field="initContainers", check=_init_needs_image),
+        Rule(
+            id="template-node-labels",
+            at=workers,
+            field=".spec.nodeSelector",
+            cel=f"!has(self.spec) || !has(self.spec.nodeSelector) || {_NODE_SELECTOR}.all(k, !(k in {_PINNED_CEL}))",
+            message="the labels that pin a worker to its slice are set by the operator",
+            message_expression=cel_text(
+                NODE_LABELS, name=f"{cel_list(PINNED_NODE_LABELS)}.filter(k, k in {_NODE_SELECTOR})[0]"
+            ),
+            check=_node_labels,
+            reason=FORBIDDEN,
+        ),
+        Rule(
+            id="template-labels",
+            at=everywhere,
+            field=".metadata.labels",
+            cel=f"!has(self.metadata) || !has(self.metadata.labels) || {_LABELS}.all(k, !({_TAKEN}))",
+            message=f"labels that begin with {', '.join(TAKEN_LABELS)} are taken",
+            message_expression=cel_text(
+                POD_LABELS,
+                prefix=f"{cel_list(TAKEN_LABELS)}.filter(p, {_LABELS}.exists(k, k.startsWith(p)))[0]",
+            ),
+            check=_pod_labels,
+            reason=FORBIDDEN,
+        ),
+    )
+
+
+def _image_rule(at: tuple[str, ...], *, field: str, check: Callable[[PodTemplate], str | None]) -> Rule:
+    return Rule(
+        id=f"template-image-{field}",
+        at=at,
+        field=f".spec.{field}",
+        cel=f"!has(self.spec) || !has(self.spec.{field}) || self.spec.{field}.all(c, c.name == 'ray' || has(c.image))",
+        message="every container but ray needs an image",
+        message_expression=cel_text(
+            NEEDS_IMAGE, name=f"self.spec.{field}.filter(c, c.name != 'ray' && !has(c.image))[0].name"
+        ),
+        check=check,
+    )
+
+
+ENV_RULES: Final = (
+    Rule(
+        id="reserved-env",
+        at=("spec",),
+        field=".env",
+        cel=f"!has(self.env) || {_RESERVED_CEL}.all(taken, self.env.all(e, !(e.name in taken)))",
+        message="an environment variable is set by the operator: choose another name",
+        message_expression=cel_text(RESERVED, name=f"{_RESERVED_LIST}.filter(n, self.env.exists(e, e.name == n))[0]"),
+        check=_spec_env,
+        reason=FORBIDDEN,
+    ),
+    Rule(
+        id="reserved-runtime-env",
+        at=("spec.runtimeEnv",),
+        field=".env_vars",
+        cel=f"!has(self.env_vars) || {_RESERVED_CEL}.all(taken, self.env_vars.all(k, !(k in taken)))",
+        message="an environment variable is set by the operator: choose another name",
+        message_expression=cel_text(RESERVED, name=f"{_RESERVED_LIST}.filter(n, n in self.env_vars)[0]"),
+        check=_runtime_env,
+        reason=FORBIDDEN,
+    ),
+)
