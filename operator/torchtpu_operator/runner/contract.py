@@ -14,10 +14,12 @@ def join_host_port(host: str, port: int) -> str:
 
 def slicebuilder_addresses(settings: Settings, world: World, slice_index: int) -> str:
     """TORCH_TPU_SLICEBUILDER_ADDRESSES of one slice: entry i is where its in-slice rank i listens."""
+    devices = range(settings.devices_per_host)
     return ",".join(
-        join_host_port(ip, c.SLICEBUILDER_BASE_PORT + device)
-        for ip in world.host_ips(slice_index)
-        for device in range(settings.devices_per_host)
+        join_host_port(place.report.node_ip, c.SLICEBUILDER_BASE_PORT + device)
+        for place in world.places
+        if place.slice_index == slice_index
+        for device in (devices if settings.per_host else (place.device,))
     )
 
 

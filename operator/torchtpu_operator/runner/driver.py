@@ -24,10 +24,7 @@ from .reserve import bundle_resources, explain_from_cluster, request
 from .result import Result, result_line, world_line, world_table
 from .settings import Settings, read_entrypoint, read_settings
 from .worker import RankWorker
-from .world import Report, World, rank_workers
-
-COORDS_TIMEOUT_SECONDS = 60.0
-"""The chips' query starts the TPU runtime once; torch_tpu itself waits 300 s, but worker ids are a fair answer too."""
+from .world import COORDS_TIMEOUT_SECONDS, Report, World, coords_hint, hosts_to_ask, parse_report, rank_workers
 
 
 class StopRequested:
@@ -133,31 +130,22 @@ def _report(index: int, call: Any) -> Report:
         raise RunnerError(f"Ray could not set up the runtimeEnv: {e}", reason=c.REASON_BAD_CONFIG) from e
     except RayActorError as e:
         raise RunnerError(f"worker {index} died while starting: {first_line(e)}", reason=c.REASON_WORKER_DIED) from e
-    try:
-        worker_id = int(answer.pop("worker_id"))
-    except ValueError:
-        raise RunnerError(f"pod {answer['pod']} has no TPU_WORKER_ID", reason=c.REASON_WORKER_ENV_MISMATCH) from None
-    return Report(index=index, worker_id=worker_id, devices=tuple(answer.pop("devices")), **answer)
+    return parse_report(index, answer)
 
 
 def ask_coords(
     run: Run, settings: Settings, actors: Sequence[Any], reports: Sequence[Report]
 ) -> list[list[Sequence[int] | None]]:
     """Chip coordinates by slice and worker id, None where unknown; one worker per host asks."""
-    index_of = {s.name: i for i, s in enumerate(settings.slices)}
     coords: list[list[Sequence[int] | None]] = [[None] * settings.hosts_per_slice for _ in settings.slices]
-    if settings.hosts_per_slice == 1:
+    asked = {
+        host: actors[position].coords.remote(
+            coords_hint(settings, reports, reports[position].slice_name), COORDS_TIMEOUT_SECONDS
+        )
+        for host, position in hosts_to_ask(settings, reports).items()
+    }
+    if not asked:
         return coords
-    asked: dict[tuple[int, int], Any] = {}
-    for actor, report in zip(actors, reports, strict=True):
-        key = (index_of.get(report.slice_name, -1), report.worker_id)
-        if key not in asked and key[0] >= 0 and 0 <= key[1] < settings.hosts_per_slice:
-            ips = {r.worker_id: r.node_ip for r in reports if r.slice_name == report.slice_name}
-            hint = {
-                c.ENV_TPU_WORKER_HOSTNAMES: ",".join(ips[worker_id] for worker_id in sorted(ips)),
-                c.ENV_TORCH_TPU_TOPOLOGY: settings.torch_topology,
-            }
-            asked[key] = actor.coords.remote(contract=hint, timeout=COORDS_TIMEOUT_SECONDS)
     done, _ = run.wait(list(asked.values()), seconds=COORDS_TIMEOUT_SECONDS + 10)
     for (slice_index, worker_id), call in asked.items():
         if call in done:

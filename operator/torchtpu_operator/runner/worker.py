@@ -60,6 +60,44 @@ def has_coords_query() -> bool:
     )
 
 
+def describe_worker() -> dict[str, Any]:
+    """Where the calling Ray worker is: the fields of world.Report but `index`; `worker_id` as the pod has it."""
+    import ray
+
+    context = ray.get_runtime_context()
+    env = os.environ
+    return {
+        "slice_name": env.get("TPU_NAME", ""),
+        "worker_id": env.get("TPU_WORKER_ID", ""),
+        "devices": sorted(int(device) for device in context.get_accelerator_ids().get("TPU", [])),
+        "node_ip": ray.util.get_node_ip_address(),
+        "node_id": context.get_node_id(),
+        "pod": env.get("TORCHTPU_POD_NAME") or env.get("RAY_CLOUD_INSTANCE_ID") or socket.gethostname(),
+        "node": env.get("TORCHTPU_NODE_NAME", ""),
+    }
+
+
+def query_coords(contract: dict[str, str], timeout: float) -> list[int] | None:
+    """Coordinates of one of this host's chips, None if they cannot be had. Claims the host's chips meanwhile.
+
+    `contract` goes over the pod's env: what the runtime must know of the slice before ranks exist.
+    """
+    if not has_coords_query():
+        return None
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", COORDS_MODULE, COORDS_FLAG],
+            env=original_env(dict(os.environ), Path("/proc/self/environ").read_bytes()) | contract,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return parse_coords(done.stdout.decode(errors="replace")) if done.returncode == 0 else None
+
+
 class RankWorker:
     """One process of the job on its host."""
 
@@ -72,38 +110,12 @@ class RankWorker:
         self._ended = threading.Event()
 
     def report(self) -> dict[str, Any]:
-        """Where this worker is; see world.Report."""
-        import ray
+        """See describe_worker()."""
+        return describe_worker()
 
-        context = ray.get_runtime_context()
-        return {
-            "slice_name": os.environ.get("TPU_NAME", ""),
-            "worker_id": os.environ.get("TPU_WORKER_ID", ""),
-            "devices": sorted(int(device) for device in context.get_accelerator_ids().get("TPU", [])),
-            "node_ip": ray.util.get_node_ip_address(),
-            "node_id": context.get_node_id(),
-            "pod": os.environ.get("TORCHTPU_POD_NAME")
-            or os.environ.get("RAY_CLOUD_INSTANCE_ID")
-            or socket.gethostname(),
-            "node": os.environ.get("TORCHTPU_NODE_NAME", ""),
-        }
-
-    def coords(self, *, contract: dict[str, str], timeout: float) -> list[int] | None:
-        """Coordinates of one of this host's chips, None if they cannot be had. Claims the host's chips meanwhile."""
-        if not has_coords_query():
-            return None
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", COORDS_MODULE, COORDS_FLAG],
-                env=original_env(dict(os.environ), Path("/proc/self/environ").read_bytes()) | contract,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=timeout,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return parse_coords(done.stdout.decode(errors="replace")) if done.returncode == 0 else None
+    def coords(self, contract: dict[str, str], timeout: float) -> list[int] | None:
+        """See query_coords()."""
+        return query_coords(contract, timeout)
 
     def busy_ports(self, ports: list[int]) -> list[int]:
         """Those of `ports` that something else listens on already."""

@@ -1,10 +1,13 @@
 """Who is which rank: a pure function from what the workers report to the order of ranks."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .constants import (
+    ENV_TORCH_TPU_TOPOLOGY,
+    ENV_TPU_WORKER_HOSTNAMES,
     REASON_CHIP_VISIBILITY,
     REASON_WORKER_ENV_MISMATCH,
     REASON_WORKER_ID_CONFLICT,
@@ -16,6 +19,8 @@ ORDER_PHYSICAL = "physical"
 ORDER_WORKER_ID = "workerId"
 HOST_BOUNDS = (2, 2, 1)
 """Chips of one host of a multi-host slice along x, y, z; every such host has four (torch_tpu fixes the same)."""
+COORDS_TIMEOUT_SECONDS = 60.0
+"""The chips' query starts the TPU runtime once; torch_tpu itself waits 300 s, but worker ids are a fair answer too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +70,18 @@ class World:
         return tuple(dict.fromkeys(p.report.node_ip for p in self.places if p.slice_index == slice_index))
 
 
+def parse_report(index: int, answer: Mapping[str, Any]) -> Report:
+    """A Report from what worker.describe_worker() answered. Raises RunnerError(WorkerEnvMismatch)."""
+    try:
+        worker_id = int(answer["worker_id"])
+    except ValueError:
+        raise RunnerError(
+            f"pod {answer['pod']} has no TPU_WORKER_ID (got {answer['worker_id']!r})", reason=REASON_WORKER_ENV_MISMATCH
+        ) from None
+    fields = dict(answer) | {"index": index, "worker_id": worker_id, "devices": tuple(answer["devices"])}
+    return Report(**fields)
+
+
 def physical_host(coords: Sequence[int]) -> tuple[int, int, int]:
     """Host coordinates (z, y, x), which sort as torch_tpu sorts hosts, from the coordinates of one of its chips."""
     x, y, z = [*coords, 0, 0, 0][:3]
@@ -105,6 +122,30 @@ def order_hosts(
             )
         physical.append(sorted(range(len(found)), key=found.__getitem__))
     return physical, ORDER_PHYSICAL, "coordinates of the chips"
+
+
+def hosts_to_ask(settings: Settings, reports: Sequence[Report]) -> dict[tuple[int, int], int]:
+    """(slice index, worker id) -> index into `reports` of the worker that shall ask that host's chips for coordinates.
+
+    Empty where there is nothing to order; hosts that no worker of this job should be on are left out.
+    """
+    if settings.hosts_per_slice == 1:
+        return {}
+    index_of = {s.name: i for i, s in enumerate(settings.slices)}
+    asked: dict[tuple[int, int], int] = {}
+    for position, report in enumerate(reports):
+        if report.slice_name in index_of and 0 <= report.worker_id < settings.hosts_per_slice:
+            asked.setdefault((index_of[report.slice_name], report.worker_id), position)
+    return asked
+
+
+def coords_hint(settings: Settings, reports: Sequence[Report], slice_name: str) -> dict[str, str]:
+    """What the TPU runtime must know of a slice to tell coordinates, before ranks exist: hosts by worker id."""
+    ips = {r.worker_id: r.node_ip for r in reports if r.slice_name == slice_name}
+    return {
+        ENV_TPU_WORKER_HOSTNAMES: ",".join(ips[worker_id] for worker_id in sorted(ips)),
+        ENV_TORCH_TPU_TOPOLOGY: settings.torch_topology,
+    }
 
 
 def check_reports(settings: Settings, reports: Sequence[Report]) -> None:
