@@ -99,8 +99,7 @@ def _warm(
         and shape_of_slice(slice_) == shape
         and (job.spec.offers is None or slice_.spec.offer.name in job.spec.offers)
         and (
-            slice_.spec.reclaim.reuse is Reuse.CLASS
-            or slice_.spec.reclaim.namespace in (None, job.metadata.namespace)
+            slice_.spec.reclaim.reuse is Reuse.CLASS or slice_.spec.reclaim.namespace in (None, job.metadata.namespace)
         )
     ]
     held = state.held_by(job)
@@ -117,7 +116,9 @@ def _refused(
     """Why the class gives no new slices: paused, or a limit."""
     name = class_.metadata.name
     if class_.spec.paused:
-        return Wait(reason=Reason.CLASS_PAUSED, message=f"class {name} is paused: no new capacity until an admin resumes it")
+        return Wait(
+            reason=Reason.CLASS_PAUSED, message=f"class {name} is paused: no new capacity until an admin resumes it"
+        )
     limits, need = class_.spec.limits, shape.chips * count
     whole = shape.chips * wanted(job)
     if limits.chips_per_job is not None and whole > limits.chips_per_job:
@@ -133,7 +134,9 @@ def _refused(
     for limit in limits.namespaces:
         if not selects(limit.selector, labels):
             continue
-        mine = state.chips(slice_ for slice_ in living if slice_.spec.claim_ref and slice_.spec.claim_ref.namespace == namespace)
+        mine = state.chips(
+            slice_ for slice_ in living if slice_.spec.claim_ref and slice_.spec.claim_ref.namespace == namespace
+        )
         if mine + need > limit.chips:
             text = f"namespace {namespace} has {mine} of {limit.chips} chips of class {name} in use and the job needs {need} more"
             return Wait(reason=Reason.WAITING_FOR_LIMITS, message=text)

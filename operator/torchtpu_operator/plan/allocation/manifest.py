@@ -13,9 +13,7 @@ from torchtpu_operator.plan.node_pool import spec_hash
 
 def build_slice(job: TorchTPUJob, class_: TPUSliceClass, *, offer: Offer, zone: str, claim: ClaimRef) -> dict[str, Any]:
     """The object to POST. Its finalizer is on from birth: no moment in which a pool could be made and forgotten."""
-    name = slice_name(
-        job.metadata.name, job_uid=job.metadata.uid, index=claim.slice_index, sequence=claim.sequence
-    )
+    name = slice_name(job.metadata.name, job_uid=job.metadata.uid, index=claim.slice_index, sequence=claim.sequence)
     spec = SliceSpec(
         slice_class_name=class_.metadata.name,
         accelerator=job.spec.accelerator,

@@ -60,7 +60,11 @@ def barred(state: State, offer: Offer, *, zone: str, shape: Shape) -> OfferStatu
                 continue
             same = source(known, zone=outage.zone, machine_type=outage.machine_type) == asked
             if same and outage.hosts <= shape.hosts and outage.retry_after > state.now:
-                found = outage if found is None or found.retry_after is None or outage.retry_after > found.retry_after else found
+                found = (
+                    outage
+                    if found is None or found.retry_after is None or outage.retry_after > found.retry_after
+                    else found
+                )
     return found
 
 

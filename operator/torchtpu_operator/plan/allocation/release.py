@@ -58,7 +58,9 @@ def _overdue(state: State, slice_: TPUSlice, found: Released) -> SliceFailure | 
 def _write_classes(state: State, failed: list[TPUSlice], found: Released) -> None:
     for name, class_ in state.classes.items():
         mine = [
-            slice_.model_copy(update={"status": slice_.status.model_copy(update={"failure": _ended(state, slice_, Released())})})
+            slice_.model_copy(
+                update={"status": slice_.status.model_copy(update={"failure": _ended(state, slice_, Released())})}
+            )
             for slice_ in failed
             if slice_.spec.slice_class_name == name
         ]
@@ -85,7 +87,11 @@ def _one(state: State, slice_: TPUSlice, *, failed: bool, found: Released) -> No
     version, uid = slice_.metadata.resource_version or "", slice_.metadata.uid
     if claim is not None and not state.holds(slice_):
         ref = JobRef(
-            namespace=claim.namespace, name=claim.name, uid=claim.uid, sequence=claim.sequence, slice_index=claim.slice_index
+            namespace=claim.namespace,
+            name=claim.name,
+            uid=claim.uid,
+            sequence=claim.sequence,
+            slice_index=claim.slice_index,
         )
         found.actions.append(ReleaseSlice(name=slice_.metadata.name, resource_version=version, claimant=ref))
         return

@@ -53,7 +53,9 @@ class State:
         }
         self.jobs: Mapping[str, TorchTPUJob] = {job.metadata.uid: job for job in observed.jobs}
         self.slices: tuple[TPUSlice, ...] = tuple(
-            slice_ for slice_ in observed.slices if slice_.spec.slice_class_name in self.classes or slice_.spec.claim_ref
+            slice_
+            for slice_ in observed.slices
+            if slice_.spec.slice_class_name in self.classes or slice_.spec.claim_ref
         )
 
     def class_of(self, job: TorchTPUJob) -> TPUSliceClass | None:
@@ -78,7 +80,12 @@ class State:
         mine: dict[int, TPUSlice] = {}
         for slice_ in self.slices:
             claim = slice_.spec.claim_ref
-            if claim is not None and claim.uid == job.metadata.uid and not slice_.metadata.deleting and self.holds(slice_):
+            if (
+                claim is not None
+                and claim.uid == job.metadata.uid
+                and not slice_.metadata.deleting
+                and self.holds(slice_)
+            ):
                 mine[claim.slice_index] = slice_
         return mine
 
@@ -101,4 +108,6 @@ class State:
 
     def living(self) -> list[TPUSlice]:
         """Slices that cost or will cost: also those being deleted, until their pool is gone."""
-        return [slice_ for slice_ in self.slices if slice_.status.phase is not SlicePhase.FAILED or slice_.metadata.deleting]
+        return [
+            slice_ for slice_ in self.slices if slice_.status.phase is not SlicePhase.FAILED or slice_.metadata.deleting
+        ]

@@ -62,7 +62,11 @@ def _absent(draft: Draft) -> Plan[SliceStatus]:
 def _delete(draft: Draft, pool: PoolSeen) -> Plan[SliceStatus]:
     operation = draft.status.operation
     seen = draft.observed.operation
-    deleting = operation is not None and operation.type == DELETE and not (isinstance(seen, OperationSeen) and seen.kind == CREATE)
+    deleting = (
+        operation is not None
+        and operation.type == DELETE
+        and not (isinstance(seen, OperationSeen) and seen.kind == CREATE)
+    )
     if isinstance(seen, CallFailed) and seen.failure is not FailureClass.NOT_FOUND:
         draft.back_off(seen)
         return draft.done()

@@ -80,7 +80,9 @@ class Draft:
         seconds = max(1.0, retry.delay(failed, count=count, uid=self.observed.slice.metadata.uid))
         again = self.now + timedelta(seconds=seconds)
         self.set(retry=SliceRetry(reason=reason_of(failed).value, failures=count, at=again))
-        phase = SlicePhase.DELETING if self.observed.slice.metadata.deleting else self.status.phase or SlicePhase.PENDING
+        phase = (
+            SlicePhase.DELETING if self.observed.slice.metadata.deleting else self.status.phase or SlicePhase.PENDING
+        )
         self.phase(phase, reason_of(failed), f"{explain(failed)}; again at {again:%H:%M:%S} UTC")
         if count == 1:
             self.event("Warning", reason_of(failed), explain(failed))
@@ -91,7 +93,9 @@ class Draft:
     def count_nodes(self) -> None:
         """Nodes that are Ready with all their chips, and the running interval of usage."""
         nodes = self.observed.nodes
-        ready = sum(1 for node in nodes if node.ready and node.chips == self.shape.chips_per_host and not node.terminating)
+        ready = sum(
+            1 for node in nodes if node.ready and node.chips == self.shape.chips_per_host and not node.terminating
+        )
         self.set(nodes=SliceNodes.counted(ready=ready, desired=self.shape.hosts))
         usage = self.status.usage
         if nodes and usage.since is None:

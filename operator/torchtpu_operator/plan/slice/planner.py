@@ -133,14 +133,20 @@ def _existing_pool(draft: Draft, pool: PoolSeen) -> Plan[SliceStatus]:
     """A pool of our name is there before we asked: adopt ours, refuse others, wait for one that goes."""
     if pool.ownership is not Ownership.OURS:
         whose = "was made from another spec" if pool.ownership is Ownership.OTHER_SPEC else "is not ours"
-        draft.fail(Reason.NAME_CONFLICT, f"node pool {pool.name} exists and {whose}; it is left alone. Rename or delete it")
+        draft.fail(
+            Reason.NAME_CONFLICT, f"node pool {pool.name} exists and {whose}; it is left alone. Rename or delete it"
+        )
         return draft.done()
     if pool.status == "STOPPING":
-        draft.phase(SlicePhase.PENDING, Reason.NODE_POOL_DELETING, f"an earlier node pool {pool.name} is still being deleted")
+        draft.phase(
+            SlicePhase.PENDING, Reason.NODE_POOL_DELETING, f"an earlier node pool {pool.name} is still being deleted"
+        )
         return draft.done(look_again=10)
     draft.set(operation=SliceOperation(name="", type=CREATE, started_at=draft.now, accepted_at=draft.now))
     draft.set(created_at=draft.status.created_at or draft.now)
-    draft.phase(SlicePhase.PROVISIONING, Reason.NODE_POOL_CREATING, f"node pool {pool.name} is there, waiting for its nodes")
+    draft.phase(
+        SlicePhase.PROVISIONING, Reason.NODE_POOL_CREATING, f"node pool {pool.name} is there, waiting for its nodes"
+    )
     return draft.done(look_again=0)
 
 
@@ -163,11 +169,16 @@ def _provisioning(draft: Draft) -> Plan[SliceStatus]:
     if pool.ownership is not Ownership.OURS:
         return _existing_pool(draft, pool)
     draft.set(created_at=draft.status.created_at or draft.now)
-    operation_over = not isinstance(observed.operation, OperationSeen) or observed.operation.done  # absent or expired: over
+    operation_over = (
+        not isinstance(observed.operation, OperationSeen) or observed.operation.done
+    )  # absent or expired: over
     if pool.status in ("ERROR", "RUNNING_WITH_ERROR", "STOPPING") and operation_over:
         reason = Reason.NODE_POOL_BROKEN
         failed = pool.failure and CallFailed(call="node pool", failure=pool.failure, message=pool.message)
-        draft.fail(reason_of(failed) if failed else reason, explain(failed) if failed else f"node pool is {pool.status}: {pool.message}")
+        draft.fail(
+            reason_of(failed) if failed else reason,
+            explain(failed) if failed else f"node pool is {pool.status}: {pool.message}",
+        )
         return draft.done()
     return _await_nodes(draft)
 
@@ -207,7 +218,9 @@ def _await_nodes(draft: Draft) -> Plan[SliceStatus]:
     nodes = draft.status.nodes
     if nodes.ready == nodes.desired and len(draft.observed.nodes) == nodes.desired:
         draft.set(operation=None, ready_at=draft.now, retry=None)
-        draft.phase(SlicePhase.READY, Reason.NODES_READY, f"{nodes.ready} of {nodes.desired} hosts are Ready with all chips")
+        draft.phase(
+            SlicePhase.READY, Reason.NODES_READY, f"{nodes.ready} of {nodes.desired} hosts are Ready with all chips"
+        )
         draft.event("Normal", Reason.NODES_READY, f"{nodes.desired} hosts of node pool {draft.name} are Ready")
         return draft.done()
     operation = draft.status.operation
@@ -226,7 +239,11 @@ def _ready(draft: Draft) -> Plan[SliceStatus]:
     draft.set(released_at=(draft.status.released_at or draft.now) if free else None)
     lost = _lost(draft)
     if lost is None:
-        draft.phase(SlicePhase.READY, Reason.NODES_READY, f"{draft.status.nodes.ready} of {draft.status.nodes.desired} hosts are Ready with all chips")
+        draft.phase(
+            SlicePhase.READY,
+            Reason.NODES_READY,
+            f"{draft.status.nodes.ready} of {draft.status.nodes.desired} hosts are Ready with all chips",
+        )
         return draft.done()
     draft.set(degraded_at=draft.now)
     draft.phase(SlicePhase.DEGRADED, Reason.SLICE_DEGRADED, lost)
@@ -250,7 +267,11 @@ def _degraded(draft: Draft) -> Plan[SliceStatus]:
         draft.fail(Reason.SLICE_LOST, f"{lost}; GKE has not repaired it within {REPAIR_SECONDS} s")
         return draft.done()
     left = (end - draft.now).total_seconds()
-    draft.phase(SlicePhase.DEGRADED, Reason.SLICE_DEGRADED, f"{lost}; GKE may repair it until {end:%H:%M:%S} UTC, then it is replaced")
+    draft.phase(
+        SlicePhase.DEGRADED,
+        Reason.SLICE_DEGRADED,
+        f"{lost}; GKE may repair it until {end:%H:%M:%S} UTC, then it is replaced",
+    )
     return draft.done(look_again=min(left, 30.0))
 
 
