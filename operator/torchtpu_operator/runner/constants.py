@@ -39,6 +39,15 @@ RUNNER_COMMAND: Final = f"python -m {PACKAGE}"
 TRAIN_CALLBACK: Final = f"{PACKAGE}.train_callback.SliceOrderCallback"
 """Value of ENV_RAY_TRAIN_CALLBACKS for launcher Driver."""
 
+
+def build_driver_entrypoint(entrypoint: str, *, working_dir: str | None) -> str:
+    """Entrypoint of the Ray job for launcher Driver: the user's text untouched, run where workingDir is mounted.
+
+    A line of its own in front keeps heredocs, comments and several commands as they are.
+    """
+    return f"cd {working_dir} || exit {EXIT_BAD_CONFIG}\n{entrypoint}" if working_dir else entrypoint
+
+
 # --- Launchers
 
 LAUNCHER_PER_DEVICE: Final = "PerDevice"
