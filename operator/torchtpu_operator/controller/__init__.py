@@ -1,0 +1,1 @@
+"""The shell of the operator: watches, the work queue, observers, the executor of actions, events, metrics, the lease."""
