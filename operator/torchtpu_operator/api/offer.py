@@ -187,7 +187,7 @@ class NodePoolTemplate(ApiModel):
     image_streaming: bool = Field(
         False, description="Start containers before their image is wholly there (GKE image streaming)."
     )
-    secure_boot: bool = Field(True, description="Shielded nodes with secure boot and integrity monitoring.")
+    secure_boot: bool = Field(False, description="Shielded nodes with secure boot, beside integrity monitoring.")
     network_config: dict[str, Any] | None = Field(
         None, description="GKE's NodeNetworkConfig as the API has it, for example {enablePrivateNodes: true}."
     )
