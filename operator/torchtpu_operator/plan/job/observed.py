@@ -54,7 +54,7 @@ class JobObserved:
     outcomes: tuple[Outcome, ...] = ()
 
 
-def job_needs(job: TorchTPUJob, *, now: datetime) -> JobNeeds:
+def job_needs(job: TorchTPUJob, *, now: datetime) -> JobNeeds:  # noqa: ARG001 - the signature of slice_needs
     """What to look at before `plan_job`."""
     status, attempt = job.status, job.status.attempt
     over = is_true(status.conditions, ConditionType.COMPLETE) or is_true(status.conditions, ConditionType.FAILED)
