@@ -1,0 +1,86 @@
+"""The examples, as their users run them."""
+
+import json
+from typing import Any
+
+from tests.e2e.operated import Operated, condition, example
+from torchtpu_operator.api.timestamps import parse_time
+
+WORLD, ORDER = "TORCHTPU_WORLD ", "TORCHTPU_ORDER "
+
+
+def _head_log(operated: Operated, namespace: str) -> str:
+    heads = operated.list("pods", namespace=namespace, selector="ray.io/node-type=head")
+    return operated.bench.kubectl("logs", "-n", namespace, heads[0]["metadata"]["name"], "-c", "ray", "--tail=-1")
+
+
+def _line(log: str, prefix: str) -> Any:
+    return json.loads(next(line for line in log.splitlines() if line.startswith(prefix)).removeprefix(prefix))
+
+
+def test_per_device_trains_on_16_workers_in_physical_order(operated: Operated, namespace: str) -> None:
+    operated.apply(*example("train-v6e-4x4.yaml", namespace=namespace))
+    seen: list[str] = []
+
+    def over() -> bool:
+        status = operated.job(namespace, "train-v6e-4x4").get("status", {})
+        if (phase := status.get("phase")) and (not seen or seen[-1] != phase):
+            seen.append(phase)
+        return phase in ("Succeeded", "Failed")
+
+    operated.until("the training is over", over, seconds=240, every=0.2)
+    job = operated.job(namespace, "train-v6e-4x4")
+    assert job["status"]["phase"] == "Succeeded", operated.picture()
+    order = ["Pending", "Provisioning", "Starting", "Running", "Finishing", "Succeeded"]
+    assert [phase for phase in order if phase in seen] == seen, "phases go one way"
+    assert {"Provisioning", "Starting", "Running", "Succeeded"} <= set(seen)
+
+    operated.bench.kubectl(
+        "wait", "--for=condition=Complete", "torchtpujob/train-v6e-4x4", "-n", namespace, "--timeout=5s"
+    )
+    assert condition(job, "Ready")["status"] == "True"
+    assert job["status"]["attempt"]["number"] == 1
+    assert job["status"]["usage"]["chipSeconds"] > 0
+
+    log = _head_log(operated, namespace)
+    world = _line(log, WORLD)
+    assert [(each["rank"], each["host"], each["device"]) for each in world["workers"]] == [
+        (rank, rank // 4, rank % 4) for rank in range(16)
+    ]
+    losses = [float(line.split("loss ")[1].split()[0]) for line in log.splitlines() if "] epoch " in line]
+    assert len(losses) == 5
+    assert losses[-1] < losses[0] / 2
+
+    events = operated.events(namespace, "train-v6e-4x4")
+    story = ["AttemptStarted", "RayClusterReady", "JobSubmitted", "JobRunning", "AttemptSucceeded", "Completed"]
+    counted = {reason: sum(each.get("count", 1) for each in events if each["reason"] == reason) for reason in story}
+    assert counted == dict.fromkeys(story, 1), "each event tells its part of the story once"
+    operated.until_clean(seconds=30)
+
+
+def test_workers_are_released_within_2_s_of_reading_the_end(operated: Operated, namespace: str) -> None:
+    operated.apply(*example("hello-v6e-2x4.yaml", namespace=namespace))
+    job = operated.until_phase(namespace, "hello-v6e-2x4", "Succeeded", seconds=180)
+    cluster = operated.get("raycluster", job["status"]["attempt"]["rayCluster"], namespace=namespace)
+    assert cluster is not None, "the head stays for its logs"
+    assert [group["replicas"] for group in cluster["spec"]["workerGroupSpecs"]] == [0]
+    ended = parse_time(job["status"]["attempt"]["endedAt"])
+    write = next(
+        each for each in cluster["metadata"]["managedFields"]
+        if "f:replicas" in json.dumps(each) and each["manager"] == "torchtpu-operator" and each["operation"] == "Update"
+    )  # fmt: skip
+    assert (parse_time(write["time"]) - ended).total_seconds() <= 2
+
+
+def test_unchanged_torch_trainer_runs_in_physical_order(operated: Operated, namespace: str) -> None:
+    operated.apply(*example("driver-v6e-4x4.yaml", namespace=namespace))
+    job = operated.until_phase(namespace, "driver-v6e-4x4", "Succeeded", seconds=400)
+    assert job["status"]["attempt"]["number"] == 1
+    order = _line(_head_log(operated, namespace), ORDER)
+    assert [(each["host"], each["chip"]) for each in order["after"]] == [(rank // 4, rank % 4) for rank in range(16)]
+    assert sorted(map(json.dumps, order["before"])) != [], "the order that Ray Train had is reported too"
+
+
+def test_a_driver_with_its_own_runtime_env_works(operated: Operated, namespace: str) -> None:
+    operated.apply(*example("driver-runtime-env-v6e-4x4.yaml", namespace=namespace))
+    operated.until_phase(namespace, "driver-runtime-env-v6e-4x4", "Succeeded", seconds=400)

@@ -1,0 +1,77 @@
+"""What goes wrong around a job is said in its message within 30 s, costs nothing, and heals by itself where it can."""
+
+from tests.e2e.operated import Operated, a_job
+
+
+def test_gke_unreachable_is_said_and_heals(operated: Operated, namespace: str) -> None:
+    operated.bench.fault("gke-unreachable")
+    try:
+        operated.apply(a_job("waits", namespace=namespace))
+        operated.until(
+            "the message names GKE",
+            lambda: "GKE" in _why(operated, namespace, "waits") and "again at" in _why(operated, namespace, "waits"),
+            seconds=30,
+        )
+        before = operated.bench.gke_calls()
+    finally:
+        operated.bench.fault("heal")
+    operated.until_phase(namespace, "waits", "Succeeded", seconds=240)
+    assert len([call for call in before["mutating"] if call["method"] == "CreateNodePool"]) <= 5, "no storm of requests"
+
+
+def test_permission_denied_names_the_permission(operated: Operated, namespace: str) -> None:
+    operated.bench.fault("gke-permission-denied", method="CreateNodePool")
+    try:
+        operated.apply(a_job("forbidden", namespace=namespace))
+        operated.until(
+            "the message names the permission",
+            lambda: "container.clusters.update" in _why(operated, namespace, "forbidden"),
+            seconds=30,
+        )
+    finally:
+        operated.bench.fault("heal")
+    assert operated.pools() == []
+
+
+def test_a_stock_out_is_said_and_the_pool_goes(operated: Operated, namespace: str) -> None:
+    operated.bench.fault("stockout", zone="us-east5-b")
+    try:
+        operated.apply(a_job("starved", namespace=namespace))
+        operated.until(
+            "the message names the stock-out and when it is tried again",
+            lambda: (
+                "Stockout" in _why(operated, namespace, "starved")
+                and "asked again at" in _why(operated, namespace, "starved")
+            ),
+            seconds=60,
+        )
+        operated.until_clean(seconds=60)
+    finally:
+        operated.bench.fault("heal")
+
+
+def test_an_image_that_cannot_be_pulled_is_said(operated: Operated, namespace: str) -> None:
+    operated.apply(a_job("no-image", namespace=namespace, image="example.com/no/such:image", startDeadlineSeconds=45))
+    operated.until(
+        "the message names the image",
+        lambda: "example.com/no/such:image" in _why(operated, namespace, "no-image"),
+        seconds=60,
+    )
+    job = operated.until_phase(namespace, "no-image", "Failed", seconds=120)
+    assert "startDeadlineSeconds" in job["status"]["message"]
+    operated.until_clean(seconds=60)
+
+
+def test_a_failing_rank_is_named_and_capacity_goes(operated: Operated, namespace: str) -> None:
+    entrypoint = 'if [ "$RANK" = 2 ]; then echo "bad shard" >&2; exit 17; fi; sleep 600'
+    operated.apply(a_job("fails", namespace=namespace, entrypoint=entrypoint))
+    job = operated.until_phase(namespace, "fails", "Failed", seconds=240)
+    attempt = job["status"]["attempt"]
+    assert (attempt["failingRank"], attempt["exitCode"]) == (2, 17)
+    assert "rank 2" in job["status"]["message"]
+    operated.until_clean(seconds=60)
+
+
+def _why(operated: Operated, namespace: str, name: str) -> str:
+    message: str = operated.job(namespace, name).get("status", {}).get("message", "")
+    return message
