@@ -14,7 +14,7 @@ def test_gke_unreachable_is_said_and_heals(operated: Operated, namespace: str) -
         )
         before = operated.bench.gke_calls()
     finally:
-        operated.bench.fault("heal")
+        operated.bench.fault("gke-clear")
     operated.until_phase(namespace, "waits", "Succeeded", seconds=240)
     assert len([call for call in before["mutating"] if call["method"] == "CreateNodePool"]) <= 5, "no storm of requests"
 
@@ -29,12 +29,12 @@ def test_permission_denied_names_the_permission(operated: Operated, namespace: s
             seconds=30,
         )
     finally:
-        operated.bench.fault("heal")
+        operated.bench.fault("gke-clear")
     assert operated.pools() == []
 
 
 def test_a_stock_out_is_said_and_the_pool_goes(operated: Operated, namespace: str) -> None:
-    operated.bench.fault("stockout", zone="us-east5-b")
+    operated.bench.fault("gke-stockout", zone="us-east5-b")
     try:
         operated.apply(a_job("starved", namespace=namespace))
         operated.until(
@@ -47,7 +47,7 @@ def test_a_stock_out_is_said_and_the_pool_goes(operated: Operated, namespace: st
         )
         operated.until_clean(seconds=60)
     finally:
-        operated.bench.fault("heal")
+        operated.bench.fault("gke-clear")
 
 
 def test_an_image_that_cannot_be_pulled_is_said(operated: Operated, namespace: str) -> None:
