@@ -15,15 +15,15 @@ from sim.kubelet.projection import File, Files
 _DATA: Final = "..data"
 
 
-def write(folder: Path, files: Files, *, owner: int | None = None) -> bool:
+def write(folder: Path, files: Files, *, group: int | None = None) -> bool:
     """Make `folder` show exactly `files`; returns whether anything changed.
 
-    `owner` is the uid that gets the files (Kubernetes does so for tokens); None leaves them to the writer.
+    `group` is the pod's fsGroup: it owns the files and may read them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     current = folder / _DATA
-    if current.exists() and _read(current) == _comparable(files):
+    if current.exists() and _read(current) == _comparable(files, group=group):
         return False
     fresh = Path(tempfile.mkdtemp(prefix="..", dir=folder))
     fresh.chmod(0o755)
@@ -31,9 +31,9 @@ def write(folder: Path, files: Files, *, owner: int | None = None) -> bool:
         target = fresh / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(file.content)
-        target.chmod(file.mode)
-        if owner is not None:
-            os.chown(target, owner, owner)
+        target.chmod(_mode(file.mode, group=group))
+        if group is not None and os.geteuid() == 0:
+            os.chown(target, -1, group)
     old = current.resolve() if current.exists() else None
     link = folder / "..data_tmp"
     link.symlink_to(fresh.name)
@@ -50,8 +50,12 @@ def write(folder: Path, files: Files, *, owner: int | None = None) -> bool:
     return True
 
 
-def _comparable(files: Files) -> Files:
-    return {path: File(content=file.content, mode=file.mode & 0o7777) for path, file in files.items()}
+def _mode(mode: int, *, group: int | None) -> int:
+    return (mode | 0o440 if group is not None else mode) & 0o7777
+
+
+def _comparable(files: Files, *, group: int | None) -> Files:
+    return {path: File(content=file.content, mode=_mode(file.mode, group=group)) for path, file in files.items()}
 
 
 def _read(folder: Path) -> Files:

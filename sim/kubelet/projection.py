@@ -106,9 +106,7 @@ def _downward(spec: Json, *, pod: Json, allocatable: Mapping[str, str], mode: in
 
 
 def _token_request(spec: Json) -> TokenRequest:
-    return TokenRequest(
-        audience=spec.get("audience", ""), seconds=spec.get("expirationSeconds", DEFAULT_TOKEN_SECONDS)
-    )
+    return TokenRequest(audience=spec.get("audience", ""), seconds=spec.get("expirationSeconds", DEFAULT_TOKEN_SECONDS))
 
 
 def _mode(spec: Json) -> int:

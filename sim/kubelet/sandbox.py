@@ -46,6 +46,8 @@ class Sandbox:
     hostname: str
     user: int
     group: int
+    groups: Sequence[int] = ()
+    """Supplementary ones (fsGroup)."""
     working_dir: str
     mounts: Sequence[Mount]
     read_only_root: bool = False
@@ -100,7 +102,7 @@ def build_user_prefix(sandbox: Sandbox) -> list[str]:
     """Words before the command that give it the container's user."""
     if not needs_setpriv(sandbox):
         return []
-    return ["setpriv", "--reuid", str(sandbox.user), "--regid", str(sandbox.group), "--clear-groups", "--"]
+    return ["setpriv", *_identity(sandbox), "--"]
 
 
 def build_nsenter_arguments(sandbox: Sandbox, *, pid: int) -> list[str]:
@@ -112,8 +114,13 @@ def build_nsenter_arguments(sandbox: Sandbox, *, pid: int) -> list[str]:
     bounding = ",".join(f"+{name.removeprefix('CAP_').lower()}" for name in CAPABILITIES)
     words += ["--", "setpriv", "--bounding-set", f"-all,{bounding}"]
     if sandbox.user != 0:
-        words += ["--reuid", str(sandbox.user), "--regid", str(sandbox.group), "--clear-groups"]
+        words += _identity(sandbox)
     return [*words, "--"]
+
+
+def _identity(sandbox: Sandbox) -> list[str]:
+    groups = ["--groups", ",".join(map(str, sandbox.groups))] if sandbox.groups else ["--clear-groups"]
+    return ["--reuid", str(sandbox.user), "--regid", str(sandbox.group), *groups]
 
 
 def resolve_target(path: str) -> str:

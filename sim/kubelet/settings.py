@@ -1,6 +1,5 @@
 """What a bench tells its kubelets: where the apiserver is, who they are, and how fast things go."""
 
-from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -67,7 +66,5 @@ class KubeletSettings:
     service_port: int = 443
     max_pods: int = 110
     kubelet_version: str = "v1.36.3"
-    image_pull: Callable[[str], Awaitable[None]] | None = None
-    """Awaited before an image counts as present; a fault hook for slow registries."""
-    extra_hosts: Mapping[str, str] | None = None
-    """Further lines of every pod's /etc/hosts: name -> address."""
+    image_pull_seconds: float = 0.0
+    """How long the first pull of an image takes on each node. Later containers there find it present."""
