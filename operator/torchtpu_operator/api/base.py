@@ -1,5 +1,6 @@
 """What all three kinds have in common: how a model reads and writes a Kubernetes object."""
 
+import typing
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -8,29 +9,17 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
-    ValidationInfo,
     model_serializer,
-    model_validator,
 )
 from pydantic.alias_generators import to_camel
 
 from torchtpu_operator.api.timestamps import Timestamp
-
-_LENIENT = "skip unknown fields"  # validation context; pydantic's own extra="ignore" would also empty the open models
 
 
 class ApiModel(BaseModel):
     """A part of a spec: camelCase outside, frozen, no unknown fields (a typo is an error, not a default)."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _skip_unknown(cls, value: Any, info: ValidationInfo) -> Any:
-        if info.context != _LENIENT or not isinstance(value, Mapping):
-            return value
-        known = {field.alias for field in cls.model_fields.values()} | cls.model_fields.keys()
-        return {key: item for key, item in value.items() if key in known}
 
 
 class StatusModel(BaseModel):
@@ -41,7 +30,15 @@ class StatusModel(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_empty(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None and value != "" and value != []}
+        # a required field stays, also empty: the CRD would refuse the status without it
+        required = {
+            name for key, field in type(self).model_fields.items() if field.is_required() for name in (key, field.alias)
+        }
+        return {
+            key: value
+            for key, value in handler(self).items()
+            if key in required or (value is not None and value != "" and value != [])
+        }
 
 
 class OpenModel(BaseModel):
@@ -79,7 +76,7 @@ class ApiObject(ApiModel):
     @classmethod
     def from_object(cls, obj: Mapping[str, Any]) -> Self:
         """The object as the apiserver gives it; fields of a newer CRD are skipped."""
-        return cls.model_validate(obj, context=_LENIENT)
+        return cls.model_validate(_without_unknown(obj, cls))
 
     def to_object(self) -> dict[str, Any]:
         """A plain dict for the API: camelCase, no nulls, timestamps as text."""
@@ -93,3 +90,21 @@ class ApiObject(ApiModel):
 def to_dict(model: BaseModel) -> dict[str, Any]:
     """A spec, status or part of one as the API has it."""
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that a field holds: itself, optional, or in a tuple."""
+    if isinstance(annotation, type):
+        return annotation if issubclass(annotation, BaseModel) else None
+    return next((found for argument in typing.get_args(annotation) if (found := model_in(argument))), None)
+
+
+def _without_unknown(value: Any, model: type[BaseModel] | None) -> Any:
+    # not pydantic's own extra="ignore" of a call: that would also empty the open models
+    if isinstance(value, (list, tuple)):
+        return [_without_unknown(item, model) for item in value]
+    if model is None or not isinstance(value, Mapping):
+        return value
+    models = {field.alias or name: model_in(field.annotation) for name, field in model.model_fields.items()}
+    keep_all = model.model_config.get("extra") == "allow"
+    return {key: _without_unknown(item, models.get(key)) for key, item in value.items() if keep_all or key in models}

@@ -1,0 +1,133 @@
+"""A document judged as the apiserver would judge it: schema first, then the rules, both in its words."""
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from torchtpu_operator.api import constants
+from torchtpu_operator.api.base import ApiObject, model_in
+from torchtpu_operator.api.job import TorchTPUJob
+from torchtpu_operator.api.rule import Violation
+from torchtpu_operator.api.rules import violations
+from torchtpu_operator.api.slice import TPUSlice
+from torchtpu_operator.api.slice_class import TPUSliceClass
+
+KINDS: Final[Mapping[str, type[ApiObject]]] = {
+    constants.JOB_KIND: TorchTPUJob,
+    constants.SLICE_KIND: TPUSlice,
+    constants.CLASS_KIND: TPUSliceClass,
+}
+
+_TYPES: Final = {
+    "int_type": "integer",
+    "int_from_float": "integer",
+    "string_type": "string",
+    "bool_type": "boolean",
+    "dict_type": "object",
+    "model_type": "object",
+    "model_attributes_type": "object",
+    "tuple_type": "array",
+    "list_type": "array",
+}
+_UNION_TAGS: Final = ("int", "str", "constrained-str", "constrained-int")
+
+
+class InvalidObjectError(ValueError):
+    """An object that the apiserver would refuse."""
+
+    def __init__(self, found: tuple[Violation, ...]) -> None:
+        super().__init__("; ".join(str(violation) for violation in found))
+        self.violations = found
+
+
+def parse(document: Mapping[str, Any]) -> ApiObject:
+    """The object in a document. Raises InvalidObjectError with everything that is wrong with it.
+
+    As in the apiserver, the rules speak only where the schema is satisfied.
+    """
+    kind = document.get("kind")
+    model = KINDS.get(str(kind))
+    if model is None or document.get("apiVersion") != constants.API_VERSION:
+        expected = f"apiVersion {constants.API_VERSION} and one of the kinds {', '.join(KINDS)}"
+        raise InvalidObjectError((Violation(path="kind", message=f"{kind!r} is not known: use {expected}"),))
+    try:
+        obj = model.model_validate_json(json.dumps(document), strict=True)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        found = tuple(dict.fromkeys(_violation(detail, model) for detail in details))
+        raise InvalidObjectError(found) from error
+    if found := violations(obj):
+        raise InvalidObjectError(found)
+    return obj
+
+
+def _violation(detail: ErrorDetails, model: type[BaseModel]) -> Violation:
+    path = _path(detail["loc"])
+    return Violation(path=path, message=_message(detail, path, model))
+
+
+def _path(loc: tuple[int | str, ...]) -> str:
+    text = ""
+    for step in loc:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif step not in _UNION_TAGS:
+            text += f".{step}" if text else step
+    return text
+
+
+def _message(detail: ErrorDetails, path: str, model: type[BaseModel]) -> str:
+    kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
+    value = json.dumps(given, default=str)
+    if kind == "missing":
+        return "Required value"
+    if kind == "extra_forbidden":
+        return "unknown field" + _did_you_mean(str(detail["loc"][-1]), _fields_at(model, detail["loc"][:-1]))
+    if kind in ("enum", "literal_error"):
+        supported = str(context["expected"]).replace(" or ", ", ").replace("'", '"')
+        return f"Unsupported value: {value}: supported values: {supported}"
+    if kind == "greater_than_equal":
+        return f"Invalid value: {value}: {path} in body should be greater than or equal to {context['ge']}"
+    if kind == "less_than_equal":
+        return f"Invalid value: {value}: {path} in body should be less than or equal to {context['le']}"
+    if kind == "string_pattern_mismatch":
+        return f"Invalid value: {value}: {path} in body should match '{context['pattern']}'"
+    if kind == "string_too_short":
+        return f"Invalid value: {value}: {path} in body should be at least {context['min_length']} chars long"
+    if kind == "string_too_long":
+        return f"Too long: may not be more than {context['max_length']} bytes"
+    if kind == "too_short":
+        return f"Invalid value: {len(given)}: {path} in body should have at least {context['min_length']} items"
+    if kind == "too_long":
+        return f"Too many: {len(given)}: must have at most {context['max_length']} items"
+    if kind in _TYPES and detail["loc"][-1] in _UNION_TAGS:
+        return f'Invalid value: "{_json_type(given)}": {path} in body must be of type integer,string: "{_json_type(given)}"'
+    if kind in _TYPES:
+        return f'Invalid value: "{_json_type(given)}": {path} in body must be of type {_TYPES[kind]}: "{_json_type(given)}"'
+    return f"Invalid value: {value}: {detail['msg']}"
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    names = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
+    return "null" if value is None else names.get(type(value), "string")
+
+
+def _did_you_mean(name: str, fields: list[str]) -> str:
+    near = difflib.get_close_matches(name, fields, n=1, cutoff=0.6)
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def _fields_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
+    node: type[BaseModel] | None = model
+    for step in loc:
+        if isinstance(step, int) or node is None:
+            continue
+        field = next((f for name, f in node.model_fields.items() if step in (f.alias, name)), None)
+        node = model_in(field.annotation) if field else None
+    return [field.alias or name for name, field in node.model_fields.items()] if node else []

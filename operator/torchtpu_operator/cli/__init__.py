@@ -1,0 +1,1 @@
+"""`torchtpu`, also `kubectl torchtpu`."""

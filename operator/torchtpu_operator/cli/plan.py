@@ -1,0 +1,158 @@
+"""`torchtpu plan`: what the operator would make of a job, without a cluster, by the operator's own functions."""
+
+import argparse
+import json
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import yaml
+
+from torchtpu_operator.api import ClaimRef, TorchTPUJob, TPUSlice, TPUSliceClass
+from torchtpu_operator.api.base import ApiObject, ObjectMeta
+from torchtpu_operator.api.offer import Offer, OfferType
+from torchtpu_operator.api.slice_class import ClassSpec
+from torchtpu_operator.cli.documents import read_objects
+from torchtpu_operator.cli.errors import CommandError
+from torchtpu_operator.plan.allocation.manifest import build_slice
+from torchtpu_operator.plan.names import installation_id
+from torchtpu_operator.plan.node_pool import build_create_node_pool
+from torchtpu_operator.plan.ray_cluster import ImageMissingError, WorkerPool, build_ray_cluster, shape_of
+from torchtpu_operator.tpu import Shape
+
+_ZEROS: Final = "00000000-0000-0000-0000-000000000000"
+_DEFAULT_ZONE: Final = "us-east5-b"
+_NAMESPACE: Final = "torchtpu-system"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def add_command(commands: Any) -> None:
+    """Add `plan` to the subcommands."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "plan",
+        help="show the node pools and the RayCluster that a job would get",
+        description="Print what the operator would make of a job: its shape, one CreateNodePool request per slice and the "
+        "RayCluster. Works offline.",
+    )
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="file with the TorchTPUJob, and if you like its TPUSliceClass, in one or several files; - is stdin",
+    )
+    parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="format (default: yaml)")
+    parser.add_argument("--uid", default=_ZEROS, help="uid of the job, which names derive from (default: zeros)")
+    parser.add_argument(
+        "--zone", help=f"zone of the pools (default: the offer's first, or {_DEFAULT_ZONE} without a class)"
+    )
+    parser.add_argument("--project", help="project of the GKE cluster, for the parent of the requests")
+    parser.add_argument("--location", help="region or zone of the GKE cluster")
+    parser.add_argument("--cluster", help="name of the GKE cluster")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> str:
+    """The plan as text. Raises CommandError."""
+    job, slice_class = _job_and_class(read_objects(options.filename), zone=options.zone)
+    job = job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": options.uid})})
+    document = build_plan(job, slice_class, zone=options.zone, parent=_parent(options))
+    if options.output == "json":
+        return json.dumps(document, indent=2) + "\n"
+    return yaml.safe_dump(document, sort_keys=False, width=120)
+
+
+def build_plan(job: TorchTPUJob, slice_class: TPUSliceClass, *, zone: str | None, parent: str | None) -> dict[str, Any]:
+    """`shape`, `nodePools` and `rayCluster` of a job on the first offer that fits. Raises CommandError."""
+    shape = shape_of(job)
+    offer = _offer(job, slice_class, shape, zone=zone)
+    slices = [_slice(job, slice_class, offer, zone or offer.zones[0], index) for index in range(job.spec.num_slices)]
+    installation = installation_id(kube_system_uid=_ZEROS, namespace=_NAMESPACE)
+    try:
+        ray_cluster = build_ray_cluster(
+            job,
+            defaults=slice_class.spec.job_defaults,
+            pools=[WorkerPool.of(slice) for slice in slices],
+            attempt=1,
+        )
+    except ImageMissingError as error:
+        raise CommandError([f"spec.image: {error}"]) from error
+    return {
+        "shape": {
+            "accelerator": shape.accelerator,
+            "topology": shape.topology,
+            "machineType": shape.machine_type,
+            "hosts": shape.hosts,
+            "chipsPerHost": shape.chips_per_host,
+            "chips": shape.chips,
+            "workers": shape.workers,
+        },
+        "nodePools": [build_create_node_pool(slice, installation=installation, parent=parent) for slice in slices],
+        "rayCluster": ray_cluster,
+    }
+
+
+def _job_and_class(objects: list[ApiObject], *, zone: str | None) -> tuple[TorchTPUJob, TPUSliceClass]:
+    jobs = [obj for obj in objects if isinstance(obj, TorchTPUJob)]
+    classes = [obj for obj in objects if isinstance(obj, TPUSliceClass)]
+    if len(jobs) != 1:
+        raise CommandError([f"-f: expected one TorchTPUJob in the files, found {len(jobs)}"])
+    job = jobs[0]
+    if not classes:
+        return job, _built_in_class(zone or _DEFAULT_ZONE)
+    name = job.spec.slice_class_name
+    if name is not None:
+        fitting = [each for each in classes if each.metadata.name == name]
+    else:
+        fitting = [each for each in classes if each.is_default] or (classes if len(classes) == 1 else [])
+    if len(fitting) != 1:
+        given = ", ".join(each.metadata.name for each in classes)
+        wanted = f"one TPUSliceClass {name}" if name else "one default TPUSliceClass"
+        raise CommandError([f"spec.sliceClassName: expected {wanted} in the files, found {given}"])
+    return job, fitting[0]
+
+
+def _built_in_class(zone: str) -> TPUSliceClass:
+    offer = Offer(name="on-demand", type=OfferType.ON_DEMAND, zones=(zone,))
+    return TPUSliceClass(metadata=ObjectMeta(name="default"), spec=ClassSpec(offers=(offer,)))
+
+
+def _offer(job: TorchTPUJob, slice_class: TPUSliceClass, shape: Shape, *, zone: str | None) -> Offer:
+    wanted = job.spec.offers
+    name = slice_class.metadata.name
+    known = [offer.name for offer in slice_class.spec.offers]
+    if unknown := [offer for offer in wanted or () if offer not in known]:
+        raise CommandError([f"spec.offers: {unknown[0]} is not an offer of class {name}: it has {', '.join(known)}"])
+    for offer in slice_class.spec.offers:
+        if (
+            (wanted is None or offer.name in wanted)
+            and (not offer.accelerators or job.spec.accelerator in offer.accelerators)
+            and offer.type is not OfferType.EXISTING  # no pool is made, so there is nothing to show
+            and (offer.type is not OfferType.FLEX_START or shape.flex_start)
+            and (zone is None or zone in offer.zones)
+        ):
+            return offer
+    where = f" in zone {zone}" if zone else ""
+    raise CommandError([f"spec.offers: no offer of class {name} makes a node pool for {job.spec.accelerator}{where}"])
+
+
+def _slice(job: TorchTPUJob, slice_class: TPUSliceClass, offer: Offer, zone: str, index: int) -> TPUSlice:
+    claim = ClaimRef(
+        namespace=job.metadata.namespace or "default",
+        name=job.metadata.name,
+        uid=job.metadata.uid,
+        slice_index=index,
+        sequence=0,
+        claimed_at=_EPOCH,
+    )
+    slice = TPUSlice.from_object(build_slice(job, slice_class, offer=offer, zone=zone, claim=claim))
+    return slice.model_copy(update={"metadata": slice.metadata.model_copy(update={"uid": _ZEROS})})
+
+
+def _parent(options: argparse.Namespace) -> str | None:
+    given = (options.project, options.location, options.cluster)
+    if not any(given):
+        return None
+    if not all(given):
+        raise CommandError(["--project, --location and --cluster belong together: give all three or none"])
+    return f"projects/{options.project}/locations/{options.location}/clusters/{options.cluster}"
