@@ -26,6 +26,12 @@ REQUESTS: dict[str, Any] = {
     "CancelOperation": gke.CancelOperationRequest,
     "GetCluster": gke.GetClusterRequest,
 }
+OPTIONS = (
+    # Without it a second bench would share the port instead of failing.
+    ("grpc.so_reuseport", 0),
+    # Google's front end lets clients ping while a call waits; grpc's default server hangs up on them.
+    ("grpc.http2.max_ping_strikes", 0),
+)
 HARMLESS = ("Get", "List", "Check")
 """What a method begins with that changes nothing."""
 
@@ -51,8 +57,7 @@ class GkeServer:
 
     async def start(self, address: str = "127.0.0.1", port: int = 0) -> int:
         """Listen; returns the port. Raises OSError if it cannot be bound."""
-        # Without so_reuseport=0 a second bench would share the port instead of failing.
-        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        server = grpc.aio.server(options=OPTIONS)
         server.add_generic_rpc_handlers((_Handlers(self.manager),))
         try:
             bound = server.add_insecure_port(f"{address}:{port}")
