@@ -15,7 +15,7 @@ from sim.gke.creation_failures import Failure, creation_failure, reservation_of,
 from sim.gke.errors import Code, GkeError, already_exists, invalid, not_found
 from sim.gke.faults import Faults
 from sim.gke.fleet import Fleet, Instance, Pool
-from sim.gke.operations import Entry, Operations, build_condition
+from sim.gke.operations import Entry, Operations, Work, build_condition
 from sim.gke.pool_rules import check_pool
 from sim.gke.settings import Settings
 from sim.gke.stored_pool import build_cluster, build_stored_pool
@@ -143,14 +143,13 @@ class ClusterManager:
         self.operations.check_free(pool.name)
         created = Pool(message=build_stored_pool(pool, shape, settings=self.settings, etag=self._etag()), shape=shape)
         self._pools[created.name] = created
-        operation = self.operations.start("CREATE_NODE_POOL", created.name, lambda entry: self._create(created, entry))
-        return _copy(operation)
+        return self._start("CREATE_NODE_POOL", created, lambda entry: self._create(created, entry))
 
     async def _delete_node_pool(self, request: Any) -> Any:
         pool = self._pool(request.name)
         self.operations.check_free(pool.name)
         pool.message.status = _Status.STOPPING
-        return _copy(self.operations.start("DELETE_NODE_POOL", pool.name, lambda _: self._delete(pool)))
+        return self._start("DELETE_NODE_POOL", pool, lambda _: self._delete(pool))
 
     async def _set_node_pool_size(self, request: Any) -> Any:
         pool = self._pool(request.name)
@@ -158,7 +157,7 @@ class ClusterManager:
             raise invalid("Node count must not be negative.")
         self.operations.check_free(pool.name)
         count = request.node_count
-        return _copy(self.operations.start("SET_NODE_POOL_SIZE", pool.name, lambda _: self._set_size(pool, count)))
+        return self._start("SET_NODE_POOL_SIZE", pool, lambda _: self._set_size(pool, count))
 
     async def _get_node_pool(self, request: Any) -> Any:
         return _copy(self._pool(request.name).message)
@@ -195,7 +194,6 @@ class ClusterManager:
             entry.locks_cluster = failure.for_capacity and self.settings.stockout_locks_cluster
             await self._sleep(self.settings.stockout_seconds if failure.for_capacity else self.settings.create_seconds)
             await self._fleet.add(pool, failure.nodes)
-            self._fail(pool, failure)
             if failure.for_capacity and self.settings.fulfilment_seconds is not None:
                 self._fleet.run_beside(pool, self._fulfil(pool, self.settings.fulfilment_seconds))
             return failure
@@ -209,7 +207,6 @@ class ClusterManager:
         failure = self._operation_fault("DELETE_NODE_POOL", pool)
         if failure is not None:
             await self._sleep(self.settings.delete_seconds)
-            self._fail(pool, failure)
             return failure
         await self._fleet.end_background(pool)
         await self.faults.hold_deletion(pool.name)
@@ -223,7 +220,6 @@ class ClusterManager:
         pool.message.status = _Status.RECONCILING
         await self._sleep(self.settings.resize_seconds)
         if failure is not None:
-            self._fail(pool, failure)
             return failure
         await self._resize(pool, count)
         pool.message.initial_node_count = count
@@ -258,11 +254,14 @@ class ClusterManager:
         while any(instance.is_lost for instance in pool.instances):
             with contextlib.suppress(GkeError):
                 self.operations.check_free(pool.name)
-                self.operations.start("AUTO_REPAIR_NODES", pool.name, lambda _: self._repair(pool))
+                self._start("AUTO_REPAIR_NODES", pool, lambda _: self._repair(pool))
                 return
             await self._sleep(RETRY_SECONDS)
 
     # Helpers.
+
+    def _start(self, kind: str, pool: Pool, work: Work) -> Any:
+        return _copy(self.operations.start(kind, pool.name, work, on_failure=lambda failure: self._fail(pool, failure)))
 
     def _verdict(self, pool: Pool, count: int, *, kind: str = "", strike: bool = True) -> Failure | None:
         """Why the pool cannot have `count` nodes per zone; None: it may, and its hosts are claimed."""

@@ -24,6 +24,8 @@ _Status = gke.Operation.Status
 class Entry:
     message: Any
     pool: str
+    on_failure: Callable[[Failure], None]
+    """Told however the operation fails: by its work, by a break of the bench, by being cancelled."""
     locks_cluster: bool = False
     task: asyncio.Task[None] | None = None
 
@@ -65,7 +67,7 @@ class Operations:
         if len(running) >= self._settings.max_operations:
             raise too_many_operations(self._settings.max_operations)
 
-    def start(self, kind: str, pool: str, work: Work) -> Any:
+    def start(self, kind: str, pool: str, work: Work, *, on_failure: Callable[[Failure], None]) -> Any:
         """The new operation, PENDING. Call check_free first, without an await between."""
         now = self._clock()
         unique = uuid.UUID(int=self._rng.getrandbits(128), version=4)
@@ -80,7 +82,7 @@ class Operations:
             self_link=self._settings.link(self._settings.operation_path(name)),
             target_link=self._settings.link(self._settings.pool_path(pool)),
         )
-        entry = Entry(message=message, pool=pool)
+        entry = Entry(message=message, pool=pool, on_failure=on_failure)
         self._entries[name] = entry
         entry.task = asyncio.create_task(self._run(entry, work), name=name)
         return message
@@ -104,6 +106,7 @@ class Operations:
             if failure.condition:
                 # Deprecated by Google but still filled.
                 message.nodepool_conditions = [build_condition(failure)]
+            entry.on_failure(failure)
         message.end_time = _timestamp(self._clock())
         message.status = _Status.DONE
         entry.locks_cluster = False

@@ -235,8 +235,30 @@ async def test_a_create_cannot_be_cancelled_unless_gke_is_said_to_do_so(make_ben
     refused = await refusal(other.client.cancel_operation(name=other.settings.operation_path(stubborn.name)))
     operation = await bench.create(a_pool())
     await bench.client.cancel_operation(name=bench.settings.operation_path(operation.name))
-    cancelled = await bench.operation(operation.name)
-    assert (refused.partition(":")[0], cancelled.status.name, cancelled.error.code) == ("INVALID_ARGUMENT", "DONE", 1)
+    cancelled, pool = await bench.operation(operation.name), await bench.pool("pool-a")
+    assert (refused.partition(":")[0], cancelled.status.name, cancelled.error.code, pool.status.name) == (
+        "INVALID_ARGUMENT",
+        "DONE",
+        1,
+        "ERROR",
+    )
+
+
+@pytest.mark.looptime
+async def test_hosts_that_cannot_be_made_fail_the_operation_and_the_pool(make_bench: MakeBench) -> None:
+    bench = make_bench()
+
+    async def break_down(node: object) -> None:
+        raise RuntimeError("the bench is broken")
+
+    bench.host.add = break_down  # type: ignore[method-assign]
+    operation = await bench.finished(await bench.create(a_pool()))
+    pool = await bench.pool("pool-a")
+    assert (operation.error.code, operation.error.message, pool.status.name) == (
+        13,
+        "Internal error: RuntimeError('the bench is broken')",
+        "ERROR",
+    )
 
 
 @pytest.mark.looptime
