@@ -7,7 +7,7 @@ from torchtpu_operator.api import SlicePhase, TorchTPUJob, TPUSlice, TPUSliceCla
 from torchtpu_operator.api.slice import ReclaimPolicy
 from torchtpu_operator.plan.allocation.observed import AllocationObserved
 from torchtpu_operator.plan.observed import Settings
-from torchtpu_operator.tpu import Shape, resolve
+from torchtpu_operator.tpu import Shape, ShapeError, resolve
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 DEFAULT_WAIT_SECONDS = {"Create": 2700, "ScaleUp": 1800}
@@ -21,6 +21,15 @@ def shape_of_job(job: TorchTPUJob) -> Shape:
 def shape_of_slice(slice_: TPUSlice) -> Shape:
     spec = slice_.spec
     return resolve(spec.accelerator, spec.topology, chips_per_host=spec.chips_per_host)
+
+
+def _is_a_shape(slice_: TPUSlice) -> bool:
+    """One that was made by hand with a shape that does not exist must not stop allocation for everybody."""
+    try:
+        shape_of_slice(slice_)
+    except ShapeError:
+        return False
+    return True
 
 
 def policy_of(slice_: TPUSlice) -> ReclaimPolicy:
@@ -51,11 +60,11 @@ class State:
             for each in observed.classes
             if each.spec.controller_name == settings.controller_name
         }
+        others = {each.metadata.name for each in observed.classes} - self.classes.keys()
         self.jobs: Mapping[str, TorchTPUJob] = {job.metadata.uid: job for job in observed.jobs}
+        # A slice outlives its class; only one whose class another installation serves is not ours.
         self.slices: tuple[TPUSlice, ...] = tuple(
-            slice_
-            for slice_ in observed.slices
-            if slice_.spec.slice_class_name in self.classes or slice_.spec.claim_ref
+            slice_ for slice_ in observed.slices if slice_.spec.slice_class_name not in others and _is_a_shape(slice_)
         )
 
     def class_of(self, job: TorchTPUJob) -> TPUSliceClass | None:

@@ -71,6 +71,7 @@ def _delete(draft: Draft, pool: PoolSeen) -> Plan[SliceStatus]:
         draft.back_off(seen)
         return draft.done()
     if deleting and isinstance(seen, OperationSeen) and not seen.done:
+        draft.set(retry=None)
         draft.phase(SlicePhase.DELETING, Reason.NODE_POOL_DELETING, f"GKE deletes node pool {pool.name} ({seen.name})")
         return draft.done(look_again=_pace(draft))
     if deleting and isinstance(seen, OperationSeen) and seen.error is not None and pool.status != "STOPPING":
@@ -78,6 +79,7 @@ def _delete(draft: Draft, pool: PoolSeen) -> Plan[SliceStatus]:
         draft.back_off(seen.error)
         return draft.done()
     if pool.status == "STOPPING":
+        draft.set(retry=None)
         draft.phase(SlicePhase.DELETING, Reason.NODE_POOL_DELETING, f"GKE deletes node pool {pool.name}")
         return draft.done(look_again=_pace(draft))
     draft.set(

@@ -12,7 +12,7 @@ from torchtpu_operator.plan.actions import Action, Event, Plan
 from torchtpu_operator.plan.observed import CallFailed, Settings
 from torchtpu_operator.plan.reasons import explain, reason_of
 from torchtpu_operator.plan.slice.observed import SliceObserved
-from torchtpu_operator.tpu import resolve
+from torchtpu_operator.tpu import Shape, ShapeError, resolve
 
 CREATE = "CREATE_NODE_POOL"
 DELETE = "DELETE_NODE_POOL"
@@ -34,7 +34,12 @@ class Draft:
         self.observed, self.now, self.settings = observed, now, settings
         self.name = observed.slice.spec.node_pool.name
         spec = observed.slice.spec
-        self.shape = resolve(spec.accelerator, spec.topology, chips_per_host=spec.chips_per_host)
+        self.shape: Shape | None = None
+        self.problem = ""
+        try:
+            self.shape = resolve(spec.accelerator, spec.topology, chips_per_host=spec.chips_per_host)
+        except ShapeError as error:  # made by hand: the schema does not know the shapes
+            self.problem = f"spec.{error.field}: {error.message}"
         self.policy = spec.reclaim_policy or (ReclaimPolicy.DELETE if spec.claim_ref else ReclaimPolicy.RETAIN)
         self.status = observed.slice.status.model_copy(
             update={"observed_generation": observed.slice.metadata.generation}
@@ -92,18 +97,18 @@ class Draft:
 
     def count_nodes(self) -> None:
         """Nodes that are Ready with all their chips, and the running interval of usage."""
-        nodes = self.observed.nodes
-        ready = sum(
-            1 for node in nodes if node.ready and node.chips == self.shape.chips_per_host and not node.terminating
-        )
-        self.set(nodes=SliceNodes.counted(ready=ready, desired=self.shape.hosts))
+        nodes, shape = self.observed.nodes, self.shape
+        if shape is None:
+            return
+        ready = sum(1 for node in nodes if node.ready and node.chips == shape.chips_per_host and not node.terminating)
+        self.set(nodes=SliceNodes.counted(ready=ready, desired=shape.hosts))
         usage = self.status.usage
         if nodes and usage.since is None:
             first = min(node.created_at for node in nodes)
             self.set(usage=SliceUsage(chip_seconds=usage.chip_seconds, since=first))
             self.set(first_node_at=self.status.first_node_at or first)
         elif not nodes and usage.since is not None:
-            used = int((self.now - usage.since).total_seconds()) * self.shape.chips
+            used = int((self.now - usage.since).total_seconds()) * shape.chips
             self.set(usage=SliceUsage(chip_seconds=usage.chip_seconds + max(0, used), since=None))
 
     def done(self, *, look_again: float | None = None) -> Plan[SliceStatus]:
@@ -117,6 +122,7 @@ class Draft:
         )
 
     def _retry_in(self) -> float | None:
-        if self.status.retry is None:
+        """None once the back-off is over: its count is kept until a call succeeds, but it no longer asks for a look."""
+        if self.status.retry is None or not self.backing_off():
             return None
-        return max(0.0, (self.status.retry.at - self.now).total_seconds())
+        return (self.status.retry.at - self.now).total_seconds()

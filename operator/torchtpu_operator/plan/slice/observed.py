@@ -51,4 +51,6 @@ def slice_needs(slice_: TPUSlice, *, now: datetime) -> SliceNeeds:
         return SliceNeeds()
     if status.phase is SlicePhase.DEGRADED:
         return SliceNeeds(pool=True)
-    return SliceNeeds(pool=True, operation=known, find_operation=lost, claimant=operation is None)
+    return SliceNeeds(
+        pool=True, operation=known, find_operation=lost, claimant=operation is None or operation.accepted_at is None
+    )

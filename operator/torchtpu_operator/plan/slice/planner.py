@@ -27,6 +27,7 @@ from torchtpu_operator.plan.slice.deletion import plan_deletion
 from torchtpu_operator.plan.slice.draft import CREATE, Draft
 from torchtpu_operator.plan.slice.observed import SliceObserved
 
+MAKING = (SlicePhase.PENDING, SlicePhase.PROVISIONING)
 REPAIR_SECONDS = 600  # a claimed slice with a lost host may be repaired by GKE in place for so long
 
 # What a create may meet and still be asked again; anything else ends this slice, and allocation turns to the next offer.
@@ -45,8 +46,16 @@ def plan_slice(observed: SliceObserved, *, now: datetime, settings: Settings) ->
     draft.count_nodes()
     if observed.slice.metadata.deleting:
         return plan_deletion(draft)
+    if draft.problem:
+        if draft.status.phase is not SlicePhase.FAILED:
+            draft.fail(Reason.INVALID_SPEC, f"{draft.problem}; delete this TPUSlice and make another one")
+        return draft.done()
     if draft.backing_off():
         return draft.done()
+    if not observed.slice.spec.node_pool.managed and draft.status.phase in (None, *MAKING):
+        return _await_nodes(draft)  # an adopted pool is never asked for: its nodes tell
+    if draft.status.phase in (None, *MAKING) and not observed.needs.pool:
+        return draft.done(look_again=0)  # the back-off ended after the look: not asked is not absent
     steps: dict[SlicePhase | None, Callable[[Draft], Plan[SliceStatus]]] = {
         None: _pending,
         SlicePhase.PENDING: _pending,
@@ -79,10 +88,14 @@ def _record_outcomes(draft: Draft) -> None:
 
 
 def _record_failure(draft: Draft, failed: CallFailed) -> None:
-    creating = draft.status.phase in (None, SlicePhase.PENDING, SlicePhase.PROVISIONING)
-    if draft.observed.slice.metadata.deleting or not creating or failed.failure in PATIENT:
-        if failed.failure is not FailureClass.TRANSIENT and not draft.observed.slice.metadata.deleting:
-            draft.set(operation=None)  # a refusal made nothing; only a missing answer leaves it open
+    deleting = draft.observed.slice.metadata.deleting
+    creating = draft.status.phase in (None, *MAKING)
+    if failed.failure is FailureClass.CONFLICT and failed.call not in ("CreateNodePool", "DeleteNodePool"):
+        draft.look_now = True  # somebody wrote the object in between; this pass has the new one
+    elif deleting or not creating or failed.failure in PATIENT:
+        if failed.failure is not FailureClass.TRANSIENT and not deleting:
+            # a refusal made nothing; only a missing answer leaves it open
+            draft.set(operation=None, phase=SlicePhase.PENDING)
         draft.back_off(failed)
     elif failed.failure is FailureClass.CONFLICT:
         draft.look_now = True  # the name exists: the next look at the pool says whose it is
@@ -95,8 +108,6 @@ def _pending(draft: Draft) -> Plan[SliceStatus]:
     """Nothing was asked of GKE yet: ask, if the claimant still wants it."""
     observed = draft.observed
     draft.phase(SlicePhase.PENDING, Reason.PENDING, "about to ask GKE for the node pool")
-    if not observed.needs.pool:
-        return draft.done(look_again=0)
     for look in (observed.pool, observed.claimant):
         if isinstance(look, CallFailed):
             draft.back_off(look)
@@ -169,6 +180,9 @@ def _provisioning(draft: Draft) -> Plan[SliceStatus]:
     if pool.ownership is not Ownership.OURS:
         return _existing_pool(draft, pool)
     draft.set(created_at=draft.status.created_at or draft.now)
+    operation = draft.status.operation
+    if operation is not None and operation.accepted_at is None:
+        draft.set(operation=operation.model_copy(update={"accepted_at": draft.now}))  # it is there: its wait has begun
     operation_over = (
         not isinstance(observed.operation, OperationSeen) or observed.operation.done
     )  # absent or expired: over
@@ -186,8 +200,8 @@ def _provisioning(draft: Draft) -> Plan[SliceStatus]:
 def _follow(draft: Draft, seen: OperationSeen) -> None:
     """Keep the operation's name and state; an error in it ends the slice."""
     operation = draft.status.operation
-    if operation is None:
-        return
+    if operation is None or seen.kind != operation.type:
+        return  # of an earlier pool of this name, or a repair
     if seen.error is not None:
         draft.fail(reason_of(seen.error), explain(seen.error))
         return
@@ -208,8 +222,8 @@ def _pool_absent(draft: Draft) -> Plan[SliceStatus]:
     if operation is not None and operation.accepted_at is not None:
         draft.fail(Reason.SLICE_LOST, f"node pool {draft.name} was deleted while its nodes were awaited")
         return draft.done()
-    # A second create of the same name is safe: GKE answers 409 if the first one did arrive.
-    draft.set(operation=None)
+    # A second create of the same name is safe: GKE answers 409 if the first one did arrive. The intent stays in status, so
+    # that a deletion still knows that the first one may be under way.
     draft.phase(SlicePhase.PENDING, Reason.PENDING, "asking GKE for the node pool again")
     return draft.done(look_again=0)
 
@@ -223,6 +237,7 @@ def _await_nodes(draft: Draft) -> Plan[SliceStatus]:
         )
         draft.event("Normal", Reason.NODES_READY, f"{nodes.desired} hosts of node pool {draft.name} are Ready")
         return draft.done()
+    draft.set(retry=None)
     operation = draft.status.operation
     age = (draft.now - operation.started_at).total_seconds() if operation is not None else 0.0
     if operation is not None and operation.status != "DONE":
