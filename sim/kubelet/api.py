@@ -32,7 +32,7 @@ class ApiError(Exception):
         self.code, self.reason, self.message = code, reason, message
 
 
-class ApiUnreachable(Exception):
+class ApiUnreachableError(Exception):
     """No answer: try again."""
 
 
@@ -102,7 +102,7 @@ class ApiClient:
                         raise _error(event["object"], code=int(event["object"].get("code", 500)))
                     yield event
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise ApiUnreachable(f"watch {path}: {error!r}") from error
+            raise ApiUnreachableError(f"watch {path}: {error!r}") from error
 
     async def _call(
         self,
@@ -126,7 +126,7 @@ class ApiClient:
                 result: Json = await answer.json()
                 return result
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiUnreachable(f"{method} {path}: {error!r}") from error
+            raise ApiUnreachableError(f"{method} {path}: {error!r}") from error
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Protocol
 import aiohttp
 
 from sim.images import Image
-from sim.kubelet.api import ApiClient, ApiError, ApiUnreachable
+from sim.kubelet.api import ApiClient, ApiError, ApiUnreachableError
 from sim.kubelet.backoff import BackOff, format_delay
 from sim.kubelet.container_config import ContainerConfig, HostView, build_config, build_env, termination_log
 from sim.kubelet.env import ConfigError
@@ -75,7 +75,8 @@ class ContainerRunner:
             spec=spec, state=Waiting(reason="PodInitializing" if waits_for_init else "ContainerCreating")
         )
         self.process: ContainerProcess | None = None
-        self.is_stopping = False
+        self.has_started = asyncio.Event()
+        """Its startup probe has succeeded once: what waits for a sidecar may go on."""
         self._context = context
         self._began: datetime | None = None
         settings = context.settings
@@ -92,8 +93,10 @@ class ContainerRunner:
         return str(self.spec["name"])
 
     def log_path(self, *, previous: bool = False) -> Path:
-        """The log of this start or of the one before."""
-        return self._context.folder / "logs" / self.name / f"{self.state.restarts - int(previous)}.log"
+        """The log of this start or of the last that ended."""
+        # While it waits for its next start, the last that ended is the newest there is.
+        back = int(previous and not isinstance(self.state.state, Waiting))
+        return self._context.folder / "logs" / self.name / f"{self.state.restarts - back}.log"
 
     async def run(self) -> Terminated:
         """Until it ends for good."""
@@ -113,7 +116,6 @@ class ContainerRunner:
             if process is not None:
                 await self._record(process)
             return
-        self.is_stopping = True
         if reason:
             self._context.event("Normal", "Killing", reason, container=self.name)
         clock = asyncio.get_running_loop().time
@@ -141,6 +143,7 @@ class ContainerRunner:
 
     def on_started(self) -> None:
         self.state.started = True
+        self.has_started.set()
         self._context.changed()
 
     def on_ready(self, ready: bool) -> None:
@@ -173,7 +176,7 @@ class ContainerRunner:
             )
         except OSError as error:
             return self._failed_start(str(error), began=began)
-        self.process, self._began, self.is_stopping = process, began, False
+        self.process, self._began = process, began
         self.state.container_id = f"bwrap://{self._context.pod['metadata']['uid']}-{self.name}-{self.state.restarts}"
         self.state.state = Running(started=began)
         self.state.started = self.state.ready = False
@@ -241,7 +244,7 @@ class ContainerRunner:
             except (ConfigError, VolumeError) as error:
                 self._wait_state("CreateContainerConfigError", str(error))
                 self._context.event("Warning", "Failed", f"Error: {error}", container=self.name)
-            except (ApiError, ApiUnreachable) as error:
+            except (ApiError, ApiUnreachableError) as error:
                 self._wait_state("CreateContainerConfigError", f"cannot read what the environment needs: {error}")
             await asyncio.sleep(self._context.settings.config_retry)
 

@@ -77,7 +77,7 @@ def build_container_env(
     """
     env: dict[str, str] = {}
     for source in container.get("envFrom") or ():
-        env.update(_from_source(source, sources=sources, namespace=pod["metadata"]["namespace"]))
+        env.update(_from_source(source, sources=sources))
     for entry in container.get("env") or ():
         name = entry["name"]
         if entry.get("value"):
@@ -101,7 +101,7 @@ def build_command(
     return [*entrypoint, *([expand(word, values) for word in container["args"]] if container.get("args") else command)]
 
 
-def _from_source(source: Json, *, sources: Sources, namespace: str) -> dict[str, str]:
+def _from_source(source: Json, *, sources: Sources) -> dict[str, str]:
     kind, key, reference = (
         ("configmap", "configMapRef", source["configMapRef"])
         if "configMapRef" in source

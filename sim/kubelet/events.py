@@ -6,7 +6,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sim.kubelet.api import ApiClient, ApiError, ApiUnreachable
+from sim.kubelet.api import ApiClient, ApiError, ApiUnreachableError
 from sim.kubelet.state import timestamp
 
 Json = dict[str, Any]
@@ -67,5 +67,5 @@ class EventRecorder:
                     await self._api.create(path, body)
                 else:
                     await self._api.patch(path, body, kind="merge-patch")
-            except (ApiError, ApiUnreachable) as error:
+            except (ApiError, ApiUnreachableError) as error:
                 _log.debug("node %s: event not written: %s", self._node, error)

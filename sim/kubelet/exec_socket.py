@@ -69,22 +69,27 @@ async def _run_on_pipes(
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
     receiving = asyncio.create_task(_receive_into(socket, process.stdin))
-    copies = asyncio.gather(
-        _copy(process.stdout, socket, channel=_STDOUT), _copy(process.stderr, socket, channel=_STDERR), process.wait()
-    )
+    ending = asyncio.create_task(_finish(process, socket))
     try:
-        await asyncio.wait([receiving, asyncio.ensure_future(copies)], return_when=asyncio.FIRST_COMPLETED)
-        if not copies.done():
+        await asyncio.wait({receiving, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if not ending.done():
             await kill_exec(process)
-        await copies
+        await ending
     finally:
         receiving.cancel()
         if process.returncode is None:
             await kill_exec(process)
     return _exit_code(process.returncode)
+
+
+async def _finish(process: asyncio.subprocess.Process, socket: web.WebSocketResponse) -> None:
+    """All output to the client, and the end of the command."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    await asyncio.gather(
+        _copy(process.stdout, socket, channel=_STDOUT), _copy(process.stderr, socket, channel=_STDERR), process.wait()
+    )
 
 
 async def _receive_into(socket: web.WebSocketResponse, stdin: asyncio.StreamWriter | None) -> None:

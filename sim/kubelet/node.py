@@ -11,7 +11,7 @@ from typing import Any, Final
 import aiohttp
 
 from sim.images import ImageTable
-from sim.kubelet.api import ApiClient, ApiError, ApiUnreachable, pod_path
+from sim.kubelet.api import ApiClient, ApiError, ApiUnreachableError, pod_path
 from sim.kubelet.container_config import HostView
 from sim.kubelet.env import build_service_env
 from sim.kubelet.events import EventRecorder
@@ -27,6 +27,7 @@ from sim.nodes import NodeSpec
 Json = dict[str, Any]
 
 _RETRY: Final = 1.0
+_REFUSALS: Final = 30
 _PARTIAL_ACCELERATOR: Final = "tpu7x"
 _ENDED: Final = ("Succeeded", "Failed")
 
@@ -200,7 +201,7 @@ class NodeAgent:
             except ApiError as error:
                 if error.code != 410:
                     _log.warning("node %s: watch of pods refused: %s", self.spec.name, error)
-            except ApiUnreachable as error:
+            except ApiUnreachableError as error:
                 _log.info("node %s: watch of pods broken: %s", self.spec.name, error)
             await asyncio.sleep(_RETRY)
 
@@ -260,11 +261,11 @@ async def _insist(call: Any) -> Any:
     while True:
         try:
             return await call()
-        except ApiUnreachable as error:
+        except ApiUnreachableError as error:
             _log.info("again in 1 s: %s", error)
         except ApiError as error:
             tries += 1
-            if error.code < 500 and error.code not in (403, 429) or tries > 30:
+            if (error.code < 500 and error.code not in (403, 429)) or tries > _REFUSALS:
                 raise
             _log.info("again in 1 s: %s", error)
         await asyncio.sleep(_RETRY)

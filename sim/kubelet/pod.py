@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import aiohttp
 
 from sim.kubelet import pod_files
-from sim.kubelet.api import ApiClient, ApiError, ApiUnreachable, pod_path
+from sim.kubelet.api import ApiClient, ApiError, ApiUnreachableError, pod_path
 from sim.kubelet.container import ContainerRunner
 from sim.kubelet.container_config import HostView, admission_error
 from sim.kubelet.events import EventRecorder
@@ -28,8 +28,6 @@ from sim.kubelet.volumes import PodVolumes
 from sim.network import Network, PodNetwork
 
 Json = dict[str, Any]
-
-_START_POLL: Final = 0.05
 
 _log = logging.getLogger("sim.kubelet.pod")
 
@@ -196,8 +194,7 @@ class PodWorker:
                 task = asyncio.create_task(runner.run())
                 if runner.role == "sidecar":
                     sidecars.append(task)
-                    while not runner.state.started:
-                        await asyncio.sleep(_START_POLL)
+                    await runner.has_started.wait()
                 else:
                     sidecars.append(task)
                     if (await task).exit_code != 0:
@@ -214,7 +211,7 @@ class PodWorker:
         while True:
             try:
                 await self._volumes.prepare(self.pod)
-            except (VolumeError, ApiUnreachable) as error:
+            except (VolumeError, ApiUnreachableError) as error:
                 self.event("Warning", "FailedMount", f"MountVolume.SetUp failed: {error}")
                 await asyncio.sleep(self.settings.config_retry)
             else:
@@ -225,7 +222,7 @@ class PodWorker:
             await asyncio.sleep(self.settings.volume_sync_period)
             try:
                 await self._volumes.refresh(self.pod)
-            except ApiUnreachable as error:
+            except ApiUnreachableError as error:
                 _log.info("pod %s: volumes not refreshed: %s", self._pod["metadata"]["name"], error)
 
     async def _terminate(self) -> None:
@@ -250,7 +247,7 @@ class PodWorker:
         while True:
             try:
                 await self.api.delete(pod_path(self._pod), uid=self._pod["metadata"]["uid"], grace=0)
-            except (ApiError, ApiUnreachable) as error:
+            except (ApiError, ApiUnreachableError) as error:
                 _log.warning("pod %s: deletion not confirmed, again in 1 s: %s", self._pod["metadata"]["name"], error)
                 await asyncio.sleep(1.0)
             else:

@@ -114,7 +114,7 @@ class ContainerProbes:
         await asyncio.gather(*loops)
 
     async def _loop(
-        self, kind: str, probe: Json, *, began: float, verdict: Callable[[bool, ProbeTiming], Awaitable[bool]]
+        self, kind: str, probe: Json, *, began: float, verdict: Callable[[bool, int | None], Awaitable[bool]]
     ) -> None:
         """Probe each period; `verdict` returns True when no more probes are wanted."""
         timing = ProbeTiming.of(probe)
@@ -128,20 +128,20 @@ class ContainerProbes:
             if not answer.success:
                 self._listener.on_probe_failed(kind, answer.output)
             decided = counter.observe(answer.success)
-            if decided is not None and await verdict(decided, timing):
+            if decided is not None and await verdict(decided, timing.grace):
                 return
 
-    async def _startup_verdict(self, success: bool, timing: ProbeTiming) -> bool:
+    async def _startup_verdict(self, success: bool, grace: int | None) -> bool:
         if not success:
-            await self._listener.on_dead("startup", timing.grace)
+            await self._listener.on_dead("startup", grace)
             await asyncio.Event().wait()
         return success
 
-    async def _readiness_verdict(self, success: bool, timing: ProbeTiming) -> bool:
+    async def _readiness_verdict(self, success: bool, _grace: int | None) -> bool:
         self._listener.on_ready(success)
         return False
 
-    async def _liveness_verdict(self, success: bool, timing: ProbeTiming) -> bool:
+    async def _liveness_verdict(self, success: bool, grace: int | None) -> bool:
         if not success:
-            await self._listener.on_dead("liveness", timing.grace)
+            await self._listener.on_dead("liveness", grace)
         return not success

@@ -210,7 +210,7 @@ async def start_container(
         container = ContainerProcess(
             process=process, pid=pid, sandbox=sandbox, env=env, status=status, log=LogWriter(log), log_path=log
         )
-        while container.is_running and _command_name(pid) == "bwrap":
+        while container.is_running and _command_name(pid) == "bwrap":  # noqa: ASYNC110 - the kernel tells nobody
             await asyncio.sleep(_EXEC_POLL)
     except BaseException:
         if process.returncode is None:

@@ -9,10 +9,20 @@ from typing import Final
 
 from sim.images import REPO, Image
 
-CAPABILITIES: Final = (
-    "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID CAP_SETUID CAP_SETPCAP"
-    " CAP_NET_BIND_SERVICE CAP_SYS_CHROOT CAP_AUDIT_WRITE CAP_NET_RAW"
-).split()
+CAPABILITIES: Final = [
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_SETGID",
+    "CAP_SETUID",
+    "CAP_SETPCAP",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_SYS_CHROOT",
+    "CAP_AUDIT_WRITE",
+    "CAP_NET_RAW",
+]
 """What container runtimes leave to root in a container, but for making devices and file capabilities."""
 
 DEFAULT_SHM_BYTES: Final = 64 * 1024 * 1024
@@ -71,12 +81,12 @@ def build_bwrap_arguments(sandbox: Sandbox) -> list[str]:
         if _is_under(folder, masks):
             arguments += ["--perms", "0755", "--dir", folder]
     arguments += ["--perms", "0777", "--tmpfs", sandbox.image.home]
-    for folder in map(str, sandbox.image.folders):
-        arguments += ["--ro-bind", folder, folder]
-    for name, target in sandbox.image.links.items():
-        arguments += ["--symlink", str(target), str(name)]
-    if "/dev/shm" not in targets:  # noqa: S108 - the container's own
-        arguments += ["--size", str(DEFAULT_SHM_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+    for path in sandbox.image.folders:
+        arguments += ["--ro-bind", str(path), str(path)]
+    for link, destination in sandbox.image.links.items():
+        arguments += ["--symlink", str(destination), str(link)]
+    if "/dev/shm" not in targets:
+        arguments += ["--size", str(DEFAULT_SHM_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm"]
     # Shorter targets first: a mount may lie within another.
     for target, mount in sorted(zip(targets, sandbox.mounts, strict=True), key=lambda pair: pair[0].count("/")):
         arguments += ["--ro-bind" if mount.read_only else "--bind", str(mount.source), target]

@@ -66,7 +66,7 @@ def volume_references(volume: Json) -> References:
 
 
 async def fetch(api: ApiClient, *, namespace: str, references: References) -> FetchedSources:
-    """Read the objects. Raises ApiUnreachable, or ApiError for anything but absence."""
+    """Read the objects. Raises ApiUnreachableError, or ApiError for anything but absence."""
     return FetchedSources(
         config_maps={name: await _fetch(api, namespace, "configmaps", name) for name in references.config_maps},
         secrets={name: await _fetch(api, namespace, "secrets", name) for name in references.secrets},
@@ -109,7 +109,7 @@ class Tokens:
         self._tokens: dict[TokenRequest, _Token] = {}
 
     async def get(self, request: TokenRequest) -> str:
-        """A valid token. Raises ApiError or ApiUnreachable."""
+        """A valid token. Raises ApiError or ApiUnreachableError."""
         now = datetime.now(UTC)
         known = self._tokens.get(request)
         if known is None or now >= known.rotate:

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from sim.kubelet.state import ContainerState, Running, Terminated, Waiting, timestamp
 
 Json = dict[str, Any]
-
-_REPLACE: Final = {"$patch": "replace"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +54,8 @@ def is_ready(view: PodView) -> bool:
 
 
 def build_status_patch(view: PodView, *, now: datetime) -> Json:
-    """A strategic merge patch of the status subresource. Lists of containers are replaced whole, since a merge would
-    keep members of an earlier state; conditions merge by type, so those that others own stay."""
+    """A strategic merge patch of the status subresource. Lists of containers are atomic and so replaced whole;
+    conditions merge by type, so those that others own stay."""
     phase = pod_phase(view)
     reason, message = view.failed or (None, None)
     status: Json = {
@@ -69,12 +67,12 @@ def build_status_patch(view: PodView, *, now: datetime) -> Json:
         "startTime": timestamp(view.started),
         "observedGeneration": view.pod["metadata"].get("generation"),
         "conditions": _conditions(view, phase=phase, now=now),
-        "containerStatuses": [_REPLACE, *(_container_status(c) for c in view.main)],
+        "containerStatuses": [_container_status(c) for c in view.main],
     }
     if view.pod_ip:
         status |= {"podIP": view.pod_ip, "podIPs": [{"ip": view.pod_ip}]}
     if view.init:
-        status["initContainerStatuses"] = [_REPLACE, *(_container_status(c) for c in view.init)]
+        status["initContainerStatuses"] = [_container_status(c) for c in view.init]
     return {"metadata": {"uid": view.pod["metadata"]["uid"]}, "status": status}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sim.kubelet.api import ApiClient, ApiError, ApiUnreachable, pod_path
+from sim.kubelet.api import ApiClient, ApiError, ApiUnreachableError, pod_path
 from sim.kubelet.status import PodView, build_status_patch
 
 Json = dict[str, Any]
@@ -52,7 +52,7 @@ class StatusWriter:
                     if error.code in _GONE:
                         return
                     _log.warning("pod %s: status refused, again in 1 s: %s", view.pod["metadata"]["name"], error)
-                except ApiUnreachable as error:
+                except ApiUnreachableError as error:
                     _log.info("pod %s: status not written, again in 1 s: %s", view.pod["metadata"]["name"], error)
                 else:
                     self._last = _comparable(patch)

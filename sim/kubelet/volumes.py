@@ -32,7 +32,7 @@ class PodVolumes:
         self._mounted: list[Path] = []
 
     async def prepare(self, pod: Json) -> None:
-        """Make every volume. Raises VolumeError (say so and try again), ApiError or ApiUnreachable."""
+        """Make every volume. Raises VolumeError (say so and try again), ApiError or ApiUnreachableError."""
         for volume in self._volumes.values():
             await self._prepare(volume, pod=pod)
 
@@ -68,7 +68,7 @@ class PodVolumes:
         path = self._path(volume)
         kind = _kind(volume)
         if kind == "emptyDir":
-            await self._make_empty(path, volume.get("emptyDir") or {})
+            await asyncio.to_thread(self._make_empty, path, volume.get("emptyDir") or {})
             return
         if kind == "hostPath":
             raise VolumeError(f"volume {volume['name']}: the simulated hosts have no files of their own for hostPath")
@@ -82,7 +82,7 @@ class PodVolumes:
         files = project(volume, pod=pod, sources=sources, tokens=tokens, allocatable=self._allocatable)
         await asyncio.to_thread(atomic_folder.write, path, files, group=self._group)
 
-    async def _make_empty(self, path: Path, spec: Json) -> None:
+    def _make_empty(self, path: Path, spec: Json) -> None:
         if path.exists():
             return
         path.mkdir(parents=True)
@@ -90,7 +90,7 @@ class PodVolumes:
             size = int(quantity(spec.get("sizeLimit")))
             options = f"mode=1777,size={size}" if size else "mode=1777"
             command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
-            done = await asyncio.to_thread(subprocess.run, command, check=False, capture_output=True, text=True)
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
             if done.returncode != 0:
                 path.rmdir()
                 raise VolumeError(f"mount of an emptyDir in memory failed: {done.stderr.strip()}")
@@ -100,7 +100,7 @@ class PodVolumes:
             os.chown(path, -1, self._group)
 
     def _path(self, volume: Json) -> Path:
-        return self._folder / volume["name"]
+        return self._folder / str(volume["name"])
 
     def _sub_path(self, source: Path, part: str, *, writable: bool) -> Path:
         target = Path(os.path.realpath(source / part))
