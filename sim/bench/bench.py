@@ -140,14 +140,18 @@ class Bench:
 
     def inside_environment(self) -> dict[str, str]:
         """The caller's environment with the tools, this Python, and the administrator's kubeconfig for the inside."""
-        path = os.pathsep.join([tools.search_path(), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        own = {"PATH": path, "KUBECONFIG": str(self.inside_kubeconfig), "TMPDIR": str(self._folder.tmp)}
-        return {**os.environ, **own}
+        own = {"KUBECONFIG": str(self.inside_kubeconfig), "TMPDIR": str(self._folder.tmp)}
+        return {**os.environ, **self.tool_environment(), **own}
 
     def outside_environment(self) -> dict[str, str]:
         """The same for programs outside."""
-        path = os.pathsep.join([tools.search_path(), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig)}
+        return {**os.environ, **self.tool_environment(), "KUBECONFIG": str(self.kubeconfig)}
+
+    def tool_environment(self) -> dict[str, str]:
+        """PATH with the tools and this Python; kubectl's and helm's caches in the bench's folder, not in $HOME."""
+        path = [tools.search_path(), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+        helm = {f"HELM_{kind}_HOME": str(self.folder / "helm" / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
+        return {"PATH": os.pathsep.join(path), "KUBECACHEDIR": str(self.folder / "kubectl"), **helm}
 
     def status(self) -> dict[str, Any]:
         """phase, programs, pools, forwards. Raises BenchError if it is not up."""
@@ -158,9 +162,9 @@ class Bench:
         found: list[dict[str, str]] = self._admin.get("/faults")["faults"]
         return found
 
-    def fault(self, name: str, **parameters: str) -> str:
+    def fault(self, fault: str, /, **parameters: str) -> str:
         """Inject a fault; returns a line that says what happened. Raises BenchError with the fix named."""
-        return str(self._admin.post(f"/faults/{name}", dict(parameters))["message"])
+        return str(self._admin.post(f"/faults/{fault}", dict(parameters))["message"])
 
     def gke_calls(self) -> dict[str, Any]:
         """What the GKE API was asked: counts, refused, mutating calls in order."""
@@ -182,6 +186,8 @@ class Bench:
     def _write_options(self) -> None:
         # Marked first: the first process refuses a folder that holds what is not a bench's.
         self._folder.mark()
+        # A former bench's last words would be taken for this one's.
+        self._folder.progress.unlink(missing_ok=True)
         self._folder.options.write_bytes(pickle.dumps(self._options))
 
     def _start(self) -> None:

@@ -192,6 +192,8 @@ def _be_process_one(folder: BenchFolder, *, listener: socket.socket, control: so
 def _prepare_mounts(folder: BenchFolder) -> None:
     namespaces.mount("none", Path("/"), flags=MS_REC | MS_PRIVATE)
     namespaces.mount("proc", Path("/proc"), kind="proc", flags=MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    # Shared memory that nobody unlinks would stay behind in the machine's own.
+    namespaces.mount("tmpfs", Path("/dev/shm").resolve(), kind="tmpfs", flags=MS_NOSUID | MS_NODEV)
     resolv_conf = folder.path / "resolv.conf"
     resolv_conf.write_text(f"nameserver {NAMESERVER}\noptions ndots:2\n")
     target = Path("/etc/resolv.conf").resolve()

@@ -8,7 +8,6 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -32,6 +31,7 @@ def main(argv: list[str] | None = None) -> int:
         "logs": _logs,
         "forward": _forward,
         "env": _env,
+        "demo": _demo,
         "kubectl": _tool,
         "helm": _tool,
     }
@@ -131,10 +131,24 @@ def _forward(bench: Bench, arguments: Namespace) -> int:
 
 
 def _env(bench: Bench, arguments: Namespace) -> int:  # noqa: ARG001 - all commands are called alike
-    path = os.pathsep.join([tools.search_path(), str(Path(sys.executable).parent)])
-    print(f"export KUBECONFIG={shlex.quote(str(bench.kubeconfig))}")
-    print(f'export PATH={shlex.quote(path)}:"$PATH"')
+    for name, value in {"KUBECONFIG": str(bench.kubeconfig), **bench.tool_environment()}.items():
+        print(f"export {name}={shlex.quote(value)}")
     return 0
+
+
+def _demo(bench: Bench, arguments: Namespace) -> int:  # noqa: ARG001 - it has benches of its own
+    from sim.demo.demo import DemoError, DemoOptions, run_demo
+    from sim.demo.example import ExampleError
+
+    options = DemoOptions(
+        example=arguments.example, keep=arguments.keep, plain=arguments.plain, deadline=arguments.deadline
+    )
+    try:
+        return run_demo(options, Console())
+    except ExampleError as error:
+        raise UsageError(str(error)) from error
+    except DemoError as error:
+        raise BenchError(str(error)) from error
 
 
 def _tool(bench: Bench, arguments: Namespace) -> int:

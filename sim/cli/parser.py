@@ -3,6 +3,10 @@
 import argparse
 from pathlib import Path
 
+from sim.tools.catalogue import REPOSITORY
+
+EXAMPLE = REPOSITORY / "examples" / "train-v6e-4x4.yaml"
+
 
 class UsageError(Exception):
     """What was typed cannot be meant; the message says what to type."""
@@ -48,6 +52,13 @@ def build_parser() -> argparse.ArgumentParser:
     forward.add_argument("--port", type=_port, default=0, help="port on this machine (default: any)")
 
     commands.add_parser("env", parents=[where], help='print exports: eval "$(sim env)"')
+    demo = commands.add_parser("demo", help="run an example on a bench of its own, with a live view")
+    demo.add_argument("--example", type=Path, default=EXAMPLE, metavar="FILE", help="default: examples/train-v6e-4x4.yaml")
+    demo.add_argument("--keep", action="store_true", help="leave the bench up afterwards")
+    demo.add_argument("--plain", action="store_true", help="lines instead of the live view, as without a terminal")
+    demo.add_argument("--deadline", type=float, default=600.0, metavar="S", help="for the job (default: %(default)s s)")
+    demo.set_defaults(name="demo", folder=None)
+
     for tool in ("kubectl", "helm"):
         passed = commands.add_parser(tool, parents=[where], help=f"run {tool} against the bench", add_help=False)
         passed.add_argument("argv", nargs=argparse.REMAINDER)

@@ -34,8 +34,11 @@ class ApiClient:
         """The object or list. Raises ApiError."""
         return self._request("GET", path).json()
 
-    def create(self, path: str, manifest: dict[str, Any]) -> Any:
-        """POST. Raises ApiError; 409 if it exists."""
+    def create(self, path: str, manifest: dict[str, Any] | bytes) -> Any:
+        """POST an object (bytes: its YAML). Raises ApiError; 409 if it exists."""
+        if isinstance(manifest, bytes):
+            headers = {"Content-Type": "application/yaml"}
+            return self._request("POST", path, body=manifest, headers=headers).json()
         return self._request("POST", path, json=manifest).json()
 
     def apply(self, path: str, manifest: dict[str, Any] | bytes) -> Any:

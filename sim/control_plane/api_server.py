@@ -1,5 +1,6 @@
 """etcd and kube-apiserver alone, on loopback ports: the real API for tests, ready in about four seconds."""
 
+import os
 import socket
 import subprocess
 from collections.abc import Sequence
@@ -146,7 +147,7 @@ def build_core(
     logs = folder / "logs"
     return [
         Daemon("etcd", etcd_argv, log=logs / "etcd.log", env=SMALL_HEAP),
-        Daemon("kube-apiserver", api_server_argv, log=logs / "kube-apiserver.log", env=SMALL_HEAP),
+        Daemon("kube-apiserver", api_server_argv, log=logs / "kube-apiserver.log"),
     ]
 
 
@@ -177,6 +178,8 @@ def run_kubectl(kubeconfig: Path, *arguments: str, input: str | None = None) -> 
         capture_output=True,
         text=True,
         check=False,
+        # The discovery cache would go to $HOME otherwise, and outlive the cluster.
+        env={**os.environ, "KUBECACHEDIR": str(kubeconfig.parent / "kubectl")},
     )
     if done.returncode != 0:
         error = subprocess.CalledProcessError(done.returncode, ["kubectl", *arguments], done.stdout, done.stderr)
