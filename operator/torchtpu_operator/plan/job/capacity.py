@@ -11,7 +11,10 @@ def mirror(draft: Draft) -> None:
     """Copy what the job's slices are into its status: its author may not be allowed to read cluster-scoped objects."""
     before = {(each.name, each.uid): each for each in draft.status.slices}
     now_held = tuple(
-        _mirror_one(slice_, before.get((slice_.metadata.name, slice_.metadata.uid))) for slice_ in draft.observed.slices
+        _mirror_one(slice_, before.get((slice_.metadata.name, slice_.metadata.uid)))
+        for slice_ in draft.observed.slices
+        if slice_.spec.claim_ref is not None
+        and slice_.spec.claim_ref.sequence >= _sequence(draft.demand, slice_.spec.claim_ref.slice_index)
     )
     _bill_dropped(draft, now_held)
     wanted = draft.spec.num_slices
