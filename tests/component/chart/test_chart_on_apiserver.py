@@ -140,3 +140,14 @@ def test_the_operator_s_account_may_do_what_it_does_and_little_else(api: ApiServ
             (verb, resource) for verb, resource, group in NEVER if may(account, verb, resource, group, "default")
         ]
     assert (denied, allowed) == ([], [])
+
+
+def test_the_operator_s_pod_meets_the_restricted_pod_security_standard(api: ApiServer) -> None:
+    helm(api, "upgrade", "--install", NAME, str(CHART), "--create-namespace", values=VALUES)
+    template = read(api, "-n", NAMESPACE, "deployment", NAME)["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "operator", "namespace": NAMESPACE}} | {
+        "spec": template["spec"]
+    }
+    api.kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+    said = api.kubectl("create", "--dry-run=server", "-f", "-", input=json.dumps(pod))
+    assert said == "pod/operator created (server dry run)\n"
