@@ -73,7 +73,7 @@ class ContainerProcess:
         """Reason to show instead of Error, set by whoever kills it (OOMKilled)."""
         self._process = process
         self._pid = pid
-        self._pidfd: int | None = os.pidfd_open(pid) if pid else None
+        self._pidfd = _open_pidfd(pid)
         self._status = status
         self._log = log
         self._log_path = log_path
@@ -224,6 +224,14 @@ async def _pipe_reader(descriptor: int) -> asyncio.StreamReader:
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb"))
     return reader
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """A handle that never means another process; None for one that has ended already."""
+    try:
+        return os.pidfd_open(pid) if pid else None
+    except ProcessLookupError:
+        return None
 
 
 def _command_name(pid: int) -> str:
