@@ -47,3 +47,5 @@ def configure(level: str, *, stream: TextIO | None = None) -> None:
     root.setLevel(level)
     for name in ("kopf", "aiohttp", "google", "urllib3", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # Its warning that KubeRay's kind is not there comes with every CRD that anybody installs; the jobs themselves say it.
+    logging.getLogger("kopf._core.reactor.observation").setLevel(logging.ERROR)

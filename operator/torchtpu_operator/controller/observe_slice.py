@@ -1,6 +1,7 @@
 """Fills a `SliceObserved`: the live looks that the plan asks for, the nodes from the cache."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from torchtpu_operator.api import TPUSlice
@@ -15,11 +16,12 @@ from torchtpu_operator.plan.observed import (
     DemandSeen,
     FailureClass,
     OperationSeen,
+    OperationStarted,
     Outcome,
     Ownership,
     PoolSeen,
 )
-from torchtpu_operator.plan.slice import SliceObserved, slice_needs
+from torchtpu_operator.plan.slice import SliceNeeds, SliceObserved, slice_needs
 
 Json = Mapping[str, Any]
 
@@ -27,7 +29,7 @@ _BROKEN = frozenset({"ERROR", "RUNNING_WITH_ERROR"})
 
 
 async def observe_slice(world: World, slice_: TPUSlice, *, outcomes: tuple[Outcome, ...]) -> SliceObserved:
-    needs = slice_needs(slice_, now=world.clock.now())
+    needs = _with_answers(slice_needs(slice_, now=world.clock.now()), outcomes)
     name = slice_.spec.node_pool.name
     pool: PoolSeen | CallFailed | None = None
     operation: OperationSeen | CallFailed | None = None
@@ -47,6 +49,12 @@ async def observe_slice(world: World, slice_: TPUSlice, *, outcomes: tuple[Outco
         claimant=await _claimant(world, slice_) if needs.claimant else None,
         outcomes=outcomes,
     )
+
+
+def _with_answers(needs: SliceNeeds, outcomes: tuple[Outcome, ...]) -> SliceNeeds:
+    """An operation whose name has just been answered, but is not in status yet, need not be searched for."""
+    started = [outcome.name for outcome in outcomes if isinstance(outcome, OperationStarted)]
+    return replace(needs, operation=started[-1], find_operation=False) if started and needs.find_operation else needs
 
 
 async def _pool(world: World, slice_: TPUSlice, name: str) -> PoolSeen | CallFailed | None:
