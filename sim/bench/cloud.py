@@ -14,7 +14,7 @@ from sim.gke import GkeServer, Settings
 from sim.gke.fault_commands import register_gke_faults
 from sim.gke.memory_host import MemoryHost
 from sim.images import OPERATOR_VERSION, default_images
-from sim.kubelet import ClusterAccess, KeyPair, Kubelets, NodeCredentials
+from sim.kubelet import ClusterAccess, KeyPair, Kubelets, NodeCredentials, register_kubelet_faults
 from sim.network import Network
 from sim.nodes import NodeHost
 
@@ -36,7 +36,9 @@ class Cloud:
         async with AsyncExitStack() as stack:
             host: NodeHost = MemoryHost()
             if self._options.kubelet:
-                host = await stack.enter_async_context(self._kubelets())
+                kubelets = await stack.enter_async_context(self._kubelets())
+                register_kubelet_faults(faults, kubelets)
+                host = kubelets
             settings = self._options.gke_settings or Settings()
             for number in range(self._options.cpu_nodes):
                 zone = settings.zones[number % len(settings.zones)]

@@ -6,7 +6,16 @@ sandboxes in one network namespace per pod. CPU and memory limits are not enforc
 is what pods and schedulers read, not what the kernel does.
 """
 
+from sim.kubelet.faults import register_kubelet_faults
 from sim.kubelet.kubelets import Kubelets
 from sim.kubelet.settings import ClusterAccess, KeyPair, KubeletSettings, NodeCertifier, NodeCredentials
 
-__all__ = ["ClusterAccess", "KeyPair", "KubeletSettings", "Kubelets", "NodeCertifier", "NodeCredentials"]
+__all__ = [
+    "ClusterAccess",
+    "KeyPair",
+    "KubeletSettings",
+    "Kubelets",
+    "NodeCertifier",
+    "NodeCredentials",
+    "register_kubelet_faults",
+]

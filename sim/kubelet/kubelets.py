@@ -45,6 +45,8 @@ class Kubelets:
         self._http: aiohttp.ClientSession | None = None
         self._root = RootKind.OVERLAY
         self._count = 0
+        self.image_pull_seconds = self._settings.image_pull_seconds
+        """How long first pulls take on hosts that are added from now on."""
 
     async def __aenter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -90,6 +92,7 @@ class Kubelets:
             folder=self._folder,
             settings=self._settings,
         )
+        agent.images.seconds = self.image_pull_seconds
         self._agents[node.name] = agent
         try:
             await agent.start()
