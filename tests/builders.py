@@ -368,6 +368,7 @@ def a_slice(
     zone: str = "us-east5-b",
     offer: str = "od",
     offer_type: str = "OnDemand",
+    wait_seconds: int | None = None,
     **spec: Any,
 ) -> SliceBuilder:
     """Made for `job` and claimed by it; named as allocation would name it."""
@@ -379,7 +380,9 @@ def a_slice(
         "accelerator": wanted.accelerator,
         "topology": wanted.topology,
         "chips_per_host": wanted.chips_per_host,
-        "offer": SliceOffer.model_validate({"name": offer, "type": offer_type, "zone": zone}),
+        "offer": SliceOffer.model_validate(
+            {"name": offer, "type": offer_type, "zone": zone, "wait_seconds": wait_seconds}
+        ),
         "node_pool": SliceNodePool(name=made),
         "reclaim": SliceReclaim(namespace=meta_of.namespace),
         "reclaim_policy": "Delete",

@@ -231,8 +231,8 @@ CASES = {
     ),
     "a back-off that ends between the look and the plan: not asked is not absent": Case(
         given=a_slice().asked("operation-1").retrying(Reason.GKE_UNREACHABLE, in_seconds=1),
-        late=1,
-        want=Seen(look=0.0),
+        late=2,
+        want=Seen(phase="Provisioning", look=0.0),
         status={"failure": None},
     ),
     "a shape that does not exist (made by hand): said, nothing is asked": Case(

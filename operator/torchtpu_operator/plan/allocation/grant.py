@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from torchtpu_operator.api import ClaimRef, Reason, SlicePhase, TorchTPUJob, TPUSlice, TPUSliceClass, to_dict
-from torchtpu_operator.api.offer import LabelSelector, Offer, OfferType
+from torchtpu_operator.api.offer import LabelSelector, Offer, OfferType, Reservation
 from torchtpu_operator.api.slice import Reuse
 from torchtpu_operator.plan.actions import Action, ClaimSlice, CreateSlice, JobRef
 from torchtpu_operator.plan.allocation import outages
 from torchtpu_operator.plan.allocation.manifest import build_slice
 from torchtpu_operator.plan.allocation.observed import Wait
 from torchtpu_operator.plan.allocation.state import State, sequence_of, shape_of_job, shape_of_slice, wanted
+from torchtpu_operator.plan.names import slice_name
 from torchtpu_operator.tpu import Shape
 
 # What an offer of these types needs is built with later issues; until then they are passed over, and the job says so.
@@ -23,14 +24,14 @@ class Grant:
 
     actions: tuple[Action, ...] = ()
     wait: Wait | None = None
-    chips: int = 0
-    """Chips of new slices."""
+    made: tuple[TPUSlice, ...] = ()
+    """New slices, as they will be."""
     taken: frozenset[str] = frozenset()
     """Warm slices that it takes over."""
 
 
-def grant(state: State, job: TorchTPUJob, *, leaving: set[str], taken: set[str], promised: Mapping[str, int]) -> Grant:
-    """The next slices of one job. `promised`: chips per class that this plan has given to jobs before it."""
+def grant(state: State, job: TorchTPUJob, *, leaving: set[str], taken: set[str]) -> Grant:
+    """The next slices of one job; what this plan has given to jobs before it is in `state`."""
     class_ = state.class_of(job)
     if class_ is None:
         return Grant(wait=Wait(reason=Reason.CLASS_NOT_FOUND, message="its TPUSliceClass is gone: create it again"))
@@ -38,7 +39,12 @@ def grant(state: State, job: TorchTPUJob, *, leaving: set[str], taken: set[str],
     missing = [index for index in range(wanted(job)) if index not in held]
     warm = _warm(state, job, class_, shape=shape, missing=missing, unavailable=leaving | taken)
     fresh = [index for index in missing if index not in warm]
-    if fresh and (wait := _refused(state, job, class_, shape=shape, count=len(fresh), promised=promised)):
+    for index in fresh:
+        if (name := _name(job, index)) in state.names:
+            # the job asks under its next number once it has noticed, or the name is free once GKE is done
+            text = f"slice {name} of before is still being deleted"
+            return Grant(wait=Wait(reason=Reason.WAITING_FOR_SLICES, message=text))
+    if fresh and (wait := _refused(state, job, class_, shape=shape, count=len(fresh))):
         return Grant(wait=wait)
     zone = next((slice_.spec.offer.zone for slice_ in (*held.values(), *warm.values())), None)
     chosen = _choose(state, job, class_, shape=shape, count=len(fresh), zone=zone)
@@ -52,14 +58,20 @@ def grant(state: State, job: TorchTPUJob, *, leaving: set[str], taken: set[str],
         actions.append(
             ClaimSlice(name=slice_.metadata.name, resource_version=version, claim_ref=to_dict(claim), claimant=ref)
         )
+    made: list[TPUSlice] = []
     for index, (offer, where) in zip(fresh, chosen, strict=True):
         manifest = build_slice(job, class_, offer=offer, zone=where, claim=_claim(state, job, index))
         actions.append(CreateSlice(manifest=manifest, claimant=_ref(job, index)))
+        made.append(TPUSlice.from_object(manifest))
     return Grant(
         actions=tuple(actions),
-        chips=shape.chips * len(fresh),
+        made=tuple(made),
         taken=frozenset(slice_.metadata.name for slice_ in warm.values()),
     )
+
+
+def _name(job: TorchTPUJob, index: int) -> str:
+    return slice_name(job.metadata.name, job_uid=job.metadata.uid, index=index, sequence=sequence_of(job, index))
 
 
 def _claim(state: State, job: TorchTPUJob, index: int) -> ClaimRef:
@@ -107,12 +119,13 @@ def _warm(
     if not zones:
         return {}
     best = max(sorted(set(zones)), key=zones.count)
-    return dict(zip(missing, (slice_ for slice_ in fitting if slice_.spec.offer.zone == best), strict=False))
+    here = {slice_.metadata.name: slice_ for slice_ in fitting if slice_.spec.offer.zone == best}
+    # One that bears the very name that would be made for an index is for that index: the name is taken otherwise.
+    mine = {index: here.pop(_name(job, index)) for index in missing if _name(job, index) in here}
+    return mine | dict(zip((index for index in missing if index not in mine), here.values(), strict=False))
 
 
-def _refused(
-    state: State, job: TorchTPUJob, class_: TPUSliceClass, *, shape: Shape, count: int, promised: Mapping[str, int]
-) -> Wait | None:
+def _refused(state: State, job: TorchTPUJob, class_: TPUSliceClass, *, shape: Shape, count: int) -> Wait | None:
     """Why the class gives no new slices: paused, or a limit."""
     name = class_.metadata.name
     if class_.spec.paused:
@@ -125,7 +138,7 @@ def _refused(
         text = f"the job needs {whole} chips, class {name} allows {limits.chips_per_job} to one job: ask an admin, or use fewer"
         return Wait(reason=Reason.WAITING_FOR_LIMITS, message=text)
     living = [slice_ for slice_ in state.living() if slice_.spec.slice_class_name == name]
-    used = state.chips(living) + promised.get(name, 0)
+    used = state.chips(living)
     if limits.chips is not None and used + need > limits.chips:
         text = f"class {name} has {used} of {limits.chips} chips in use and the job needs {need} more; it is next when some are released"
         return Wait(reason=Reason.WAITING_FOR_LIMITS, message=text)
@@ -180,11 +193,11 @@ def _choose(
                 until = f"{outage.retry_after:%H:%M:%S} UTC" if outage.retry_after else "later"
                 why.append(f"{offer.name} in {where}: {outage.reason}, asked again at {until}: {outage.message}")
                 continue
-            room = count - len(chosen)
-            if offer.max_chips is not None:
-                room = min(room, max(0, offer.max_chips - _in_use(state, class_, offer)) // shape.chips)
-                if room == 0:
-                    why.append(f"{offer.name}: its {offer.max_chips} chips are in use")
+            free = _free(state, class_, offer)
+            if free is not None and free < shape.chips:
+                why.append(f"{offer.name}: {max(0, free)} of its chips are free, {shape.chips} are needed")
+                continue
+            room = count if free is None else free // shape.chips
             chosen += [(offer, where)] * min(room, count - len(chosen))
         if len(chosen) == count:
             return chosen
@@ -206,9 +219,35 @@ def _zones(offers: list[Offer], *, only: str | None) -> Iterator[str]:
             yield where
 
 
-def _in_use(state: State, class_: TPUSliceClass, offer: Offer) -> int:
-    return state.chips(
-        slice_
-        for slice_ in state.living()
-        if slice_.spec.slice_class_name == class_.metadata.name and slice_.spec.offer.name == offer.name
-    )
+def _free(state: State, class_: TPUSliceClass, offer: Offer) -> int | None:
+    """Chips that the offer still has; None: nobody has set a bound."""
+    bounds = []
+    if offer.max_chips is not None:
+        bounds.append(
+            offer.max_chips
+            - state.chips(
+                slice_
+                for slice_ in state.living()
+                if slice_.spec.slice_class_name == class_.metadata.name and slice_.spec.offer.name == offer.name
+            )
+        )
+    if offer.reservation is not None:
+        key = _reservation(offer.reservation)
+        told = [
+            other.reservation.chips
+            for each in state.classes.values()
+            for other in each.spec.offers
+            if other.reservation is not None and other.reservation.chips and _reservation(other.reservation) == key
+        ]
+        if told:
+            drawn = state.chips(
+                slice_
+                for slice_ in state.living()
+                if slice_.spec.offer.reservation is not None and _reservation(slice_.spec.offer.reservation) == key
+            )
+            bounds.append(min(told) - drawn)
+    return min(bounds, default=None)
+
+
+def _reservation(reservation: Reservation) -> tuple[str, str, str, str]:
+    return (reservation.project or "", reservation.name, reservation.block or "", reservation.sub_block or "")

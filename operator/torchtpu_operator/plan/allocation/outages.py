@@ -69,16 +69,20 @@ def barred(state: State, offer: Offer, *, zone: str, shape: Shape) -> OfferStatu
 
 
 def record(class_: TPUSliceClass, failed: Iterable[TPUSlice], *, now: datetime) -> ClassStatus:
-    """The class's status with the outages of its failed slices in it, each counted once (by the moment of its failure)."""
+    """The class's status with the outages of its failed slices in it, each counted once."""
     offers = {(each.name, each.zone, each.machine_type, each.hosts): each for each in class_.status.offers}
     for slice_ in failed:
         failure, shape = slice_.status.failure, shape_of_slice(slice_)
         if failure is None or failure.reason not in BARS:
             continue
         key = (slice_.spec.offer.name, slice_.spec.offer.zone, shape.machine_type, shape.hosts)
-        before = offers.get(key)
-        count = before.failures + 1 if before is not None else 1
-        bar = min(LONGEST_BAR, BARS[failure.reason] * 2 ** min(count - 1, 12))
+        before, at = offers.get(key), failure.at or now
+        # A request that failed before the bar ended was sent before it: the same outage, however often it is seen.
+        same = before is not None and before.retry_after is not None and at < before.retry_after
+        count = 1 if before is None else before.failures if same else before.failures + 1
+        until = at + timedelta(seconds=min(LONGEST_BAR, BARS[failure.reason] * 2 ** min(count - 1, 12)))
+        if same and before is not None and before.retry_after is not None and before.retry_after >= until:
+            continue
         offers[key] = OfferStatus(
             name=key[0],
             zone=key[1],
@@ -87,7 +91,7 @@ def record(class_: TPUSliceClass, failed: Iterable[TPUSlice], *, now: datetime) 
             state=OfferState.UNAVAILABLE,
             reason=failure.reason,
             message=failure.message,
-            retry_after=(failure.at or now) + timedelta(seconds=bar),
+            retry_after=until,
             failures=count,
         )
     return class_.status.model_copy(update={"offers": tuple(offers.values())})

@@ -7,9 +7,10 @@ from torchtpu_operator.plan.allocation.grant import grant
 from torchtpu_operator.plan.allocation.observed import AllocationObserved, AllocationPlan, Wait
 from torchtpu_operator.plan.allocation.release import release
 from torchtpu_operator.plan.allocation.state import State
-from torchtpu_operator.plan.observed import CallFailed, Settings
+from torchtpu_operator.plan.observed import CallFailed, FailureClass, Settings
 
 RETRY_SECONDS = 2.0
+STALE_SECONDS = 0.5  # after a 409: by then the watch has brought what the plan did not know
 
 
 def plan_allocation(observed: AllocationObserved, *, now: datetime, settings: Settings) -> AllocationPlan:
@@ -19,27 +20,26 @@ def plan_allocation(observed: AllocationObserved, *, now: datetime, settings: Se
     actions: list[Action] = list(released.actions)
     looks = [max(0.0, (look - now).total_seconds()) for look in released.looks]
     waits: dict[str, Wait] = {}
-    promised: dict[str, int] = {}
     taken: set[str] = set()
     for job in state.queue():
-        got = grant(state, job, leaving=released.leaving, taken=taken, promised=promised)
+        got = grant(state, job, leaving=released.leaving, taken=taken)
         if got.wait is not None:
             waits[job.metadata.uid] = got.wait
             continue
         actions += got.actions
         taken |= got.taken
-        class_ = state.class_of(job)
-        if class_ is not None:
-            promised[class_.metadata.name] = promised.get(class_.metadata.name, 0) + got.chips
+        state.granted += got.made
     actions += [delete for name, delete in released.idle.items() if name not in taken]
     looks += [
         max(1.0, (outage.retry_after - now).total_seconds())
         for class_ in state.classes.values()
         for outage in class_.status.offers
-        if waits and outage.retry_after is not None and outage.retry_after > now
+        if outage.retry_after is not None and outage.retry_after > now
     ]
-    if any(isinstance(outcome, CallFailed) for outcome in observed.outcomes):
-        looks.append(RETRY_SECONDS)
+    failed = [outcome.failure for outcome in observed.outcomes if isinstance(outcome, CallFailed)]
+    if failed:  # the same again at once would be a storm; an event runs it earlier
+        stale = all(failure is FailureClass.CONFLICT for failure in failed)
+        return AllocationPlan(waits=waits, look_again=min([*looks, STALE_SECONDS if stale else RETRY_SECONDS]))
     return AllocationPlan(actions=tuple(actions), waits=waits, look_again=min(looks) if looks else None)
 
 

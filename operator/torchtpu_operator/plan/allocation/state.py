@@ -67,6 +67,10 @@ class State:
             slice_ for slice_ in observed.slices if slice_.spec.slice_class_name not in others and _is_a_shape(slice_)
         )
 
+        self.names = frozenset(slice_.metadata.name for slice_ in observed.slices)
+        self.granted: list[TPUSlice] = []
+        """New slices that this plan gives to jobs: they count for the jobs after them."""
+
     def class_of(self, job: TorchTPUJob) -> TPUSliceClass | None:
         """The class that the job reconciler has pinned in status."""
         resolved = job.status.resolved
@@ -118,5 +122,7 @@ class State:
     def living(self) -> list[TPUSlice]:
         """Slices that cost or will cost: also those being deleted, until their pool is gone."""
         return [
-            slice_ for slice_ in self.slices if slice_.status.phase is not SlicePhase.FAILED or slice_.metadata.deleting
+            slice_
+            for slice_ in (*self.slices, *self.granted)
+            if slice_.status.phase is not SlicePhase.FAILED or slice_.metadata.deleting
         ]
