@@ -59,11 +59,6 @@ def test_crds_are_those_of_the_repository_and_are_kept() -> None:
     assert (crds, kept) == (want, [{"helm.sh/resource-policy": "keep"}] * 3)
 
 
-def test_the_chart_s_copies_of_the_crds_are_current() -> None:
-    copies = {path.name: path.read_text() for path in (CHART / "crd-files").iterdir()}
-    assert copies == {path.name: path.read_text() for path in (REPO / "crds").glob("*.yaml")}
-
-
 def rights(roles: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
     """(group, resource, verb)"""
     return {
