@@ -6,7 +6,7 @@ import importlib.resources
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import kopf
 from kubernetes.aio.client import ApiClient, Configuration
@@ -18,7 +18,7 @@ from torchtpu_operator.clients.kube_errors import KubeError
 from torchtpu_operator.clients.ray_jobs import RayJobs
 from torchtpu_operator.controller.caches import ALLOCATION, Caches
 from torchtpu_operator.controller.events import EventRecorder
-from torchtpu_operator.controller.health import Health, Ports, served, watch_lag
+from torchtpu_operator.controller.health import Health, served, watch_lag
 from torchtpu_operator.controller.lease import Lease
 from torchtpu_operator.controller.metrics import Metrics
 from torchtpu_operator.controller.ray_heads import RayHeads
@@ -66,7 +66,6 @@ async def run(
     *,
     metrics: Metrics,
     surroundings: Surroundings,
-    listening: Callable[[Ports], None] = lambda _: None,
 ) -> bool:
     """Runs until a signal, a lost lease or an error of kopf; whether the end was asked for."""
     async with contextlib.AsyncExitStack() as stack:
@@ -83,7 +82,7 @@ async def run(
                 metrics_port=settings.metrics_port,
             )
         )
-        listening(ports)
+        log.info("listening", extra={"health": ports.health, "metrics": ports.metrics})
         await until_ready(kube, health=leader.health, namespace=settings.namespace)
         lease = Lease(
             Kube(lease_client, timeout=_LEASE_CALL_SECONDS, seen=metrics.called),
@@ -148,7 +147,14 @@ class _Leader:
             registry = build_registry(self._caches, self._outside.kubernetes)
             # After ours: kopf cancels every task that was created after it has started.
             operator = asyncio.create_task(
-                kopf.operator(registry=registry, clusterwide=True, standalone=True), name="kopf"
+                # An identity of ours: kopf would ask for a user name, which the image's bare uid does not have.
+                kopf.operator(
+                    registry=registry,
+                    clusterwide=True,
+                    standalone=True,
+                    identity=cast(Any, self._settings.identity),  # kopf keeps its NewType private
+                ),
+                name="kopf",
             )
             done, _ = await asyncio.wait({operator, *support, *workers}, return_when=asyncio.FIRST_COMPLETED)
             return _explain(done, operator)
