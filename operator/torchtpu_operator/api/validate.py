@@ -57,12 +57,17 @@ def parse(document: Mapping[str, Any]) -> ApiObject:
     try:
         obj = model.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
-        details = error.errors(include_url=False)
+        details = [detail for detail in error.errors(include_url=False) if not _is_echo(detail)]
         found = tuple(dict.fromkeys(_violation(detail, model) for detail in details))
         raise InvalidObjectError(found) from error
     if found := violations(obj):
         raise InvalidObjectError(found)
     return obj
+
+
+def _is_echo(detail: ErrorDetails) -> bool:
+    # pydantic drops the items of a tuple that have errors of their own, and then finds it too short
+    return detail["type"] == "too_short" and len(detail["input"]) >= detail["ctx"]["min_length"]
 
 
 def _violation(detail: ErrorDetails, model: type[BaseModel]) -> Violation:
