@@ -19,7 +19,7 @@ from sim.bench.folder import BenchError, BenchFolder, BenchState
 from sim.bench.options import BenchOptions
 from sim.tools.catalogue import REPOSITORY
 
-UP_SECONDS = 180.0
+UP_SECONDS = 300.0
 """Until everything answers; ten are usual, a loaded machine gets time."""
 
 DOWN_SECONDS = 10.0

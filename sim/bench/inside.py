@@ -47,7 +47,7 @@ class Inside:
         self._forwards: dict[int, Target] = {}
         self._servers: list[asyncio.Server] = []
         self._cloud: Any = None
-        self._control_plane = ControlPlane(folder.path, kuberay=options.kuberay, say=self._say)
+        self._control_plane = ControlPlane(folder.path, with_kuberay=options.kuberay, say=self._say)
 
     async def run(self) -> None:
         """Until cancelled. Raises StartError, ApiError or OSError when a part does not come up."""

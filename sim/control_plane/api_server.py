@@ -20,7 +20,7 @@ from sim.control_plane.programs import SMALL_HEAP, Address
 
 LOOPBACK = "127.0.0.1"
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 """Four are usual; a loaded machine gets time."""
 
 _ATTEMPTS = 3

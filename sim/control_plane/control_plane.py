@@ -1,28 +1,28 @@
 """The whole control plane of a bench, at its fixed addresses inside the bench's network namespace."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import urllib3
 
-from sim import tools
-from sim.control_plane import manifests, programs
+from sim.control_plane import kuberay, manifests, programs
 from sim.control_plane.api_client import ApiClient, ApiError, wait_until
 from sim.control_plane.api_server import LOOPBACK, build_core, request_account_kubeconfig
 from sim.control_plane.daemon import Daemon, stop
 from sim.control_plane.identities import COREDNS_ACCOUNT, KUBERAY_ACCOUNT, Identities
 from sim.control_plane.programs import SMALL_HEAP, Address
+from sim.control_plane.seed import plant, read_seed, save_seed, seed_path
+from sim.tools import cache_dir
 
 API_ADDRESS = "10.96.0.1"
 DNS_ADDRESS = "10.96.0.10"
 API_URL = f"https://{API_ADDRESS}:443"
 
-READY_SECONDS = 90.0
+READY_SECONDS = 240.0
 """Until everything answers; eight are usual."""
 
-_CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+KUBERAY_OPERATOR = "kuberay-operator"
 
 
 class ControlPlane:
@@ -31,43 +31,67 @@ class ControlPlane:
     `start` blocks, and must run in a thread that lives as long as the programs shall.
     """
 
-    def __init__(self, folder: Path, *, kuberay: bool = True, say: Callable[[str], None]) -> None:
-        self._folder, self._kuberay, self._say = folder, kuberay, say
+    def __init__(self, folder: Path, *, with_kuberay: bool = True, say: Callable[[str], None]) -> None:
+        self._folder, self._with_kuberay, self._say = folder, with_kuberay, say
         self.identities = Identities(folder, url=API_URL, api_server_addresses=[API_ADDRESS, LOOPBACK])
         self.client = ApiClient(API_URL, ca=self.identities.ca.certificate, pair=self.identities.admin)
         self.daemons: list[Daemon] = []
+        self._seed = seed_path(cache_dir())
         self.held_down: set[str] = set()
         """Programs that a fault keeps from being started again."""
 
     def start(self) -> None:
         """Returns when every program answers. Raises StartError or ApiError."""
         started = time.monotonic()
-        self.daemons = build_core(
+        etcd_address = Address(host=LOOPBACK, port=2379)
+        etcd, api_server = build_core(
             self._folder,
             self.identities,
             # Not every address: the GKE API has port 443 on one of its own.
             listen=Address(host=API_ADDRESS, port=443),
             advertise=API_ADDRESS,
-            etcd=Address(host=LOOPBACK, port=2379),
+            etcd=etcd_address,
             etcd_peer=Address(host=LOOPBACK, port=2380),
         )
-        for daemon in self.daemons:
-            daemon.start()
-        crds = self._read_crds()
+        self._start_daemon(etcd)
+        if self._with_kuberay and (seed := read_seed(self._seed)):
+            pair, ca = self.identities.etcd_client, self.identities.ca.certificate
+            plant(seed, etcd, address=etcd_address, ca=ca, pair=pair)
+        self._start_daemon(api_server)
         wait_until(self.client.is_ready, what="kube-apiserver", seconds=READY_SECONDS, check=self.check)
         self._say(f"kube-apiserver ready after {time.monotonic() - started:.1f} s")
         for daemon in self._controllers():
-            daemon.start()
-            self.daemons.append(daemon)
-        self._apply([*manifests.build_coredns_access(), *manifests.build_cloud_provider_access()])
-        self._apply([manifests.build_dns_service(DNS_ADDRESS)])
+            self._start_daemon(daemon)
+        objects = [*manifests.build_coredns_access(), *manifests.build_cloud_provider_access()]
+        for each in (*objects, manifests.build_dns_service(DNS_ADDRESS)):
+            self.client.apply(manifests.path_of(each), each)
         self._start_daemon(self._coredns())
-        if self._kuberay:
-            self._install_kuberay(crds)
-            self._start_daemon(self._kuberay_operator())
+        if self._with_kuberay:
+            self.install_kuberay()
         for what, is_ready in self._probes().items():
             wait_until(is_ready, what=what, seconds=READY_SECONDS, check=self.check)
         self._say(f"control plane ready after {time.monotonic() - started:.1f} s")
+
+    def install_kuberay(self) -> None:
+        """Its kinds, rights and operator; returns when the operator answers. In the thread that called `start`."""
+        if self.daemon(KUBERAY_OPERATOR) is not None:
+            return
+        crds = kuberay.read_crds()
+        kuberay.grant_rights(self.client)
+        if not kuberay.is_served(self.client, crds):
+            self._say("installing KubeRay's kinds")
+            kuberay.create_crds(self.client, crds)
+            # Its operator waits five seconds more if it starts before its kinds are served.
+            wait_until(
+                lambda: kuberay.is_served(self.client, crds),
+                what="the API of KubeRay",
+                seconds=READY_SECONDS,
+                check=self.check,
+            )
+            save_seed(self._seed, self.client, list(crds))
+        self._start_daemon(self._kuberay_operator())
+        url = f"http://{LOOPBACK}:8082/readyz"
+        wait_until(lambda: self._answers(url), what=KUBERAY_OPERATOR, seconds=READY_SECONDS, check=self.check)
 
     def stop(self) -> None:
         stop(self.daemons)
@@ -125,55 +149,17 @@ class ControlPlane:
         return self._daemon("coredns", programs.coredns_argv(corefile=corefile))
 
     def _kuberay_operator(self) -> Daemon:
-        kubeconfig = self.identities.account_kubeconfig("kuberay-operator", *KUBERAY_ACCOUNT)
+        kubeconfig = self.identities.account_kubeconfig(KUBERAY_OPERATOR, *KUBERAY_ACCOUNT)
         argv = programs.kuberay_argv(metrics=Address(host=LOOPBACK, port=8080), probe=Address(host=LOOPBACK, port=8082))
-        return self._daemon("kuberay-operator", argv, {"KUBECONFIG": str(kubeconfig)})
-
-    def _read_crds(self) -> dict[str, bytes]:
-        """CRD name -> YAML; the files are named <group>_<plural>.yaml."""
-        if not self._kuberay:
-            return {}
-        found = {}
-        for path in sorted(tools.kuberay_crds().glob("*.yaml")):
-            group, plural = path.stem.split("_")
-            found[f"{plural}.{group}"] = path.read_bytes()
-        return found
-
-    def _install_kuberay(self, crds: dict[str, bytes]) -> None:
-        # Its operator waits five seconds more if it starts before its kinds are served.
-        self._say("installing KubeRay's kinds")
-        with ThreadPoolExecutor(max_workers=len(crds)) as pool:
-            list(pool.map(lambda name: self.client.create(_CRD_PATH, crds[name]), crds))
-        role = tools.kuberay_role().read_bytes()
-        self.client.apply(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{KUBERAY_ACCOUNT[1]}", role)
-        self._apply(manifests.build_kuberay_access())
-        what = "the API of KubeRay"
-        wait_until(lambda: self._serves(crds), what=what, seconds=READY_SECONDS, check=self.check)
-
-    def _serves(self, crds: Iterable[str]) -> bool:
-        # Discovery, and not the CRDs' conditions: reading these megabytes slows down what it waits for.
-        try:
-            found = {each["name"] for each in self.client.get("/apis/ray.io/v1")["resources"]}
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            return False
-        return {crd.split(".")[0] for crd in crds} <= found
-
-    def _apply(self, objects: Sequence[dict[str, object]]) -> None:
-        for each in objects:
-            self.client.apply(manifests.path_of(each), each)
+        return self._daemon(KUBERAY_OPERATOR, argv, {"KUBECONFIG": str(kubeconfig)})
 
     def _probes(self) -> dict[str, Callable[[], bool]]:
-        probes: dict[str, Callable[[], bool]] = {
+        return {
             "kube-controller-manager": lambda: self._answers(f"https://{LOOPBACK}:10257/healthz"),
             "kube-scheduler": lambda: self._answers(f"https://{LOOPBACK}:10259/healthz"),
             "coredns": lambda: self._answers(f"http://{DNS_ADDRESS}:8080/health"),
             "the default ServiceAccount": self._has_default_account,
         }
-        if self._kuberay:
-            probes["kuberay-operator"] = lambda: self._answers(f"http://{LOOPBACK}:8082/readyz")
-        return probes
 
     def _has_default_account(self) -> bool:
         try:

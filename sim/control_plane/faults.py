@@ -13,14 +13,12 @@ from sim.faults import FaultError, FaultRegistry
 def register_program_faults(registry: FaultRegistry, control_plane: ControlPlane, thread: Executor) -> None:
     """`thread` is the one that started the programs."""
     commands = _Commands(control_plane, thread)
-    registry.register(
-        "program-kill", "Kill a control plane program with SIGKILL; it starts again after `seconds`.", commands.kill
-    )
-    registry.register(
-        "program-hang",
-        "Stop a control plane program for `seconds`: connections stay open, nothing answers.",
-        commands.hang,
-    )
+    for name, help_text, function in (
+        ("program-kill", "SIGKILL a control plane program; it starts again after `seconds`.", commands.kill),
+        ("program-hang", "A control plane program stops answering for `seconds`.", commands.hang),
+        ("kuberay-install", "Not a fault: install KubeRay in a bench that came up without it.", commands.install),
+    ):
+        registry.register(name, help_text, function)
 
 
 class _Commands:
@@ -50,6 +48,10 @@ class _Commands:
 
         self._after(after, go_on)
         return f"{name} hangs for {after:g} s"
+
+    async def install(self) -> str:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._control_plane.install_kuberay)
+        return "KubeRay is installed"
 
     def _find(self, name: str) -> Daemon:
         daemon = self._control_plane.daemon(name)

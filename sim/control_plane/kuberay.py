@@ -1,0 +1,53 @@
+"""KubeRay's kinds and rights in a cluster."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from sim import tools
+from sim.control_plane import manifests
+from sim.control_plane.api_client import ApiClient, ApiError
+from sim.control_plane.identities import KUBERAY_ACCOUNT
+from sim.control_plane.seed import CRD_PATH
+
+
+def read_crds() -> dict[str, bytes]:
+    """CRD name -> YAML; the files are named <group>_<plural>.yaml."""
+    found = {}
+    for path in sorted(tools.kuberay_crds().glob("*.yaml")):
+        group, plural = path.stem.split("_")
+        found[f"{plural}.{group}"] = path.read_bytes()
+    return found
+
+
+def create_crds(client: ApiClient, crds: Mapping[str, bytes]) -> None:
+    """Raises ApiError; those that exist stay as they are."""
+
+    def create(name: str) -> None:
+        try:
+            client.create(CRD_PATH, crds[name])
+        except ApiError as error:
+            if error.status != 409:
+                raise
+
+    with ThreadPoolExecutor(max_workers=len(crds)) as pool:
+        list(pool.map(create, crds))
+
+
+def grant_rights(client: ApiClient) -> None:
+    """The ClusterRole that KubeRay publishes, and its ServiceAccount. Raises ApiError."""
+    role = tools.kuberay_role().read_bytes()
+    client.apply(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{KUBERAY_ACCOUNT[1]}", role)
+    for each in manifests.build_kuberay_access():
+        client.apply(manifests.path_of(each), each)
+
+
+def is_served(client: ApiClient, crds: Iterable[str]) -> bool:
+    """Asks discovery and not the CRDs' conditions: reading these megabytes slows down what one waits for."""
+    try:
+        found = {each["name"] for each in client.get("/apis/ray.io/v1")["resources"]}
+    except ApiError as error:
+        # 503: the group is known but its resources are not computed yet.
+        if error.status not in (404, 503):
+            raise
+        return False
+    return {crd.split(".")[0] for crd in crds} <= found
