@@ -95,7 +95,9 @@ class Hosts:
         """The host is gone at once, its processes without a word."""
         self._cluster.remove_node(self._nodes.pop((slice_name, worker_id)), allow_graceful=False)
 
-    def start(self, command: Sequence[str], env: Mapping[str, str], *, cwd: Path | None = None) -> subprocess.Popen[str]:
+    def start(
+        self, command: Sequence[str], env: Mapping[str, str], *, cwd: Path | None = None
+    ) -> subprocess.Popen[str]:
         """A Ray driver as the job would start it on the head: output as one text."""
         return subprocess.Popen(
             [*command],
@@ -110,9 +112,7 @@ class Hosts:
         file = tempfile.NamedTemporaryFile("w", dir=self._folder, delete=False)  # noqa: SIM115 - read by the child
         with file:
             file.write(entrypoint)
-        return self.start(
-            [sys.executable, "-m", "torchtpu_runner"], {**env, "TORCHTPU_ENTRYPOINT_FILE": file.name}
-        )
+        return self.start([sys.executable, "-m", "torchtpu_runner"], {**env, "TORCHTPU_ENTRYPOINT_FILE": file.name})
 
     def shutdown(self) -> None:
         self._cluster.shutdown()

@@ -101,6 +101,16 @@ class Owner:
             self.gone = True
 
 
+def prepare_child() -> None:
+    """Between fork and exec; single-threaded here, so that is safe."""
+    # If the guard itself is killed, the command goes too.
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Ignored and blocked signals survive exec: what Ray's worker or this guard does with them is not the command's.
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(signum, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
 def start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         spec["argv"],
@@ -108,8 +118,7 @@ def start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
         cwd=spec["cwd"],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
-        # If the guard itself is killed, the command goes too; single-threaded here, so the fork is safe.
-        preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
+        preexec_fn=prepare_child,
     )
 
 

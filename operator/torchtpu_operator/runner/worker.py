@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from .contract import apply_env
 from .output import LineSplitter, OutputBuffer
 
 PARTIAL_LINE_SECONDS = 1.0
@@ -133,8 +134,7 @@ class RankWorker:
         self, entrypoint: str, *, contract: dict[str, str | None], cwd: str | None, rate: float, burst: int
     ) -> None:
         """Run the entrypoint by bash; `contract` goes over this worker's env (None: unset)."""
-        env = {name: value for name, value in os.environ.items() if name not in contract}
-        env |= {name: value for name, value in contract.items() if value is not None}
+        env = apply_env(os.environ, contract)
         # Into a pipe Python would hold back lines until it has 8 KiB.
         env.setdefault("PYTHONUNBUFFERED", "1")
         ours, theirs = socket.socketpair()

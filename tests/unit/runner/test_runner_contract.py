@@ -1,10 +1,10 @@
 """The environment of a rank."""
 
 import pytest
-from torchtpu_operator.runner import constants as c
-from torchtpu_operator.runner.contract import apply_env, join_host_port, ports_of, rank_env, slicebuilder_addresses
 
 from tests.unit.runner.worlds import SHAPES, a_world, node_ip, some_settings
+from torchtpu_operator.runner import constants as c
+from torchtpu_operator.runner.contract import apply_env, join_host_port, ports_of, rank_env, slicebuilder_addresses
 
 UNSET_WITH_ONE_SLICE = dict.fromkeys(
     ["MEGASCALE_COORDINATOR_ADDRESS", "MEGASCALE_NUM_SLICES", "MEGASCALE_SLICE_ID", "MEGASCALE_PORT"]

@@ -4,14 +4,15 @@ import dataclasses
 import random
 
 import pytest
-from hypothesis import given, settings as hypothesis_settings
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+
+from tests.unit.runner.worlds import SHAPES, a_world, chip_coords, no_coords, reports_of, some_settings
 from torchtpu_operator.runner import constants as c
 from torchtpu_operator.runner.failures import RunnerError
 from torchtpu_operator.runner.settings import Settings
 from torchtpu_operator.runner.world import ORDER_PHYSICAL, ORDER_WORKER_ID, Report, order_hosts, rank_workers
-
-from tests.unit.runner.worlds import SHAPES, a_world, chip_coords, no_coords, reports_of, some_settings
 
 
 @pytest.mark.parametrize("launcher", [c.LAUNCHER_PER_DEVICE, c.LAUNCHER_PER_HOST])

@@ -86,11 +86,6 @@ def a_world(settings: Settings, *, seed: int | None = None) -> World:
 def chip_coords(topology: str, order: list[int]) -> list[list[int]]:
     """Coordinates that the hosts of one slice would tell, host `order[i]` being the i-th in physical order."""
     x, y, z = [*map(int, topology.split("x")), 1][:3]
-    physical = [
-        [2 * hx, 2 * hy, hz]
-        for hz in range(z)
-        for hy in range(max(1, y // 2))
-        for hx in range(max(1, x // 2))
-    ]
+    physical = [[2 * hx, 2 * hy, hz] for hz in range(z) for hy in range(max(1, y // 2)) for hx in range(max(1, x // 2))]
     told: Mapping[int, list[int]] = {worker_id: physical[i] for i, worker_id in enumerate(order)}
     return [told[worker_id] for worker_id in range(len(order))]
