@@ -40,7 +40,13 @@ def admitted(draft: Draft) -> bool:
     if draft.status.retry is not None and draft.status.retry.reason == Reason.ADMISSION_DENIED:
         _stall(draft, Reason.ADMISSION_DENIED, draft.status.retry.message)
     else:
-        draft.phase(JobPhase.PENDING, Reason.PENDING, "checking what the job would create")
+        waits = draft.status.retry is not None and draft.status.retry.reason == Reason.PENDING
+        text = (
+            draft.status.retry.message
+            if draft.status.retry is not None and waits
+            else "checking what the job would create"
+        )
+        draft.phase(JobPhase.PENDING, Reason.PENDING, text)
     if not draft.backing_off():
         draft.act(DryRun(manifests=manifests.dry_run()))
     return False

@@ -8,6 +8,7 @@ from torchtpu_operator.api.job_status import Attempt, AttemptOutcome
 from torchtpu_operator.plan import gate, names
 from torchtpu_operator.plan.actions import SubmitRayJob
 from torchtpu_operator.plan.job import ending
+from torchtpu_operator.plan.job.cluster import is_ours
 from torchtpu_operator.plan.job.draft import Draft
 from torchtpu_operator.plan.job.manifests import Manifests
 from torchtpu_operator.plan.observed import CallFailed, FailureClass, PodSeen, RayJobSeen, RaySeen
@@ -49,6 +50,9 @@ def drive(draft: Draft, attempt: Attempt) -> None:
     """The next step of the attempt that is under way."""
     cluster = draft.observed.ray_cluster
     if isinstance(cluster, CallFailed):
+        phase = JobPhase.RUNNING if attempt.running_at is not None else JobPhase.STARTING
+        text = f"RayCluster {attempt.ray_cluster} cannot be read: {cluster.message}; asked again every 2 s"
+        draft.phase(phase, Reason.WAITING_FOR_RAY, text)
         draft.look_in(2.0)
         return
     if not _record_cluster(draft, attempt, cluster):
@@ -68,15 +72,14 @@ def drive(draft: Draft, attempt: Attempt) -> None:
 def _record_cluster(draft: Draft, attempt: Attempt, cluster: Json | None) -> bool:
     """Pin the uid of our RayCluster; make it (again) while none is recorded. False: nothing more to do in this pass."""
     if attempt.ray_cluster_uid:
-        if cluster is not None and cluster["metadata"]["uid"] != attempt.ray_cluster_uid:
+        if cluster is not None and not is_ours(draft, cluster):
             ending.disrupted(
                 draft, Reason.RAY_CLUSTER_LOST, f"RayCluster {attempt.ray_cluster} was replaced by somebody else"
             )
             return False
         return True
     if cluster is not None:
-        owners = cluster["metadata"].get("ownerReferences", [])
-        if not any(owner.get("uid") == draft.job.metadata.uid for owner in owners):
+        if not is_ours(draft, cluster):
             text = f"a RayCluster {attempt.ray_cluster} exists that is not this job's: delete or rename it"
             draft.finish(ConditionType.FAILED, Reason.NAME_CONFLICT, text)
             return False
@@ -88,7 +91,11 @@ def _record_cluster(draft: Draft, attempt: Attempt, cluster: Json | None) -> boo
             draft.back_off(outcome, reason=Reason.RAY_CLUSTER_STARTING, message=explain(outcome))
     if _start_overdue(draft, attempt):
         return False
-    if not draft.backing_off():
+    if draft.observed.slice_class is None and draft.spec.image is None:
+        text = "the image comes from the job's TPUSliceClass, which is gone: create it again, or set spec.image"
+        draft.phase(JobPhase.STARTING, Reason.CLASS_NOT_FOUND, text)
+        draft.look_in(30.0)
+    elif not draft.backing_off():
         draft.act(*Manifests.of(draft, attempt=attempt.number).create())
     elif draft.status.retry is not None:
         draft.phase(JobPhase.STARTING, Reason.RAY_CLUSTER_STARTING, draft.status.retry.message)
@@ -121,7 +128,10 @@ def _start(draft: Draft, attempt: Attempt, cluster: Json) -> None:
     if broken := [pod for pod in pods if pod.node_type == "worker" and pod.phase == "Failed"]:
         # KubeRay rebuilds a failed replica several times a second, without back-off: end it here
         why = f"worker pod {broken[0].name} failed before the start: {broken[0].problem or broken[0].problem_reason}"
-        ending.failed(draft, Reason.CONTAINER_FAILING, why)
+        if any(pod.lost_node or pod.problem_reason in ending.PLATFORM_ENDS for pod in broken):
+            ending.disrupted(draft, Reason.HOST_LOST, why)
+        else:
+            ending.failed(draft, Reason.CONTAINER_FAILING, why)
         return
     groups = Manifests.of(draft, attempt=attempt.number).groups
     shape = Manifests.of(draft, attempt=attempt.number).shape
@@ -235,10 +245,7 @@ def _watch(draft: Draft, attempt: Attempt, cluster: Json) -> None:
             draft.set(retry=None)
         if _read_status(draft, ray.job):
             return
-    if (seconds := draft.spec.active_deadline_seconds) and draft.overdue(draft.status.start_time, seconds):
-        ending.stop(
-            draft, Reason.ACTIVE_DEADLINE_EXCEEDED, f"the job was active for {seconds} s (spec.activeDeadlineSeconds)"
-        )
+    if ending.active_too_long(draft):
         return
     if lost := _lost(draft, attempt, cluster):
         ending.disrupted(draft, *lost)

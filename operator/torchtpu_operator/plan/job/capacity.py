@@ -2,8 +2,9 @@
 
 from torchtpu_operator.api import ConditionType, JobPhase, Reason, SlicePhase, TPUSlice
 from torchtpu_operator.api.job_status import Demand, JobSlice
-from torchtpu_operator.plan.job.draft import Draft
+from torchtpu_operator.plan.job.draft import Draft, sequence_of
 
+HOLDING_NONE = {JobPhase.SUSPENDED, JobPhase.SUCCEEDED, JobPhase.FAILED}
 QUEUE_REASONS = {Reason.WAITING_FOR_LIMITS, Reason.CLASS_PAUSED, Reason.QUEUEING_UNSUPPORTED}
 
 
@@ -11,15 +12,12 @@ def mirror(draft: Draft) -> None:
     """Copy what the job's slices are into its status: its author may not be allowed to read cluster-scoped objects."""
     before = {(each.name, each.uid): each for each in draft.status.slices}
     now_held = tuple(
-        _mirror_one(slice_, before.get((slice_.metadata.name, slice_.metadata.uid)))
-        for slice_ in draft.observed.slices
-        if slice_.spec.claim_ref is not None
-        and slice_.spec.claim_ref.sequence >= _sequence(draft.demand, slice_.spec.claim_ref.slice_index)
+        _mirror_one(slice_, before.get((slice_.metadata.name, slice_.metadata.uid))) for slice_ in draft.held.values()
     )
     _bill_dropped(draft, now_held)
     wanted = draft.spec.num_slices
-    ready = sum(1 for slice_ in draft.observed.slices if usable(draft, slice_))
-    draft.set(slices=now_held, slices_ready=f"{ready}/{wanted}")
+    ready = sum(1 for slice_ in draft.held.values() if usable(slice_))
+    draft.set(slices=now_held, slices_ready="" if draft.status.phase in HOLDING_NONE else f"{ready}/{wanted}")
 
 
 def _mirror_one(slice_: TPUSlice, before: JobSlice | None) -> JobSlice:
@@ -58,25 +56,15 @@ def _bill_dropped(draft: Draft, held: tuple[JobSlice, ...]) -> None:
         draft.set(usage=usage.model_copy(update={"chip_seconds": usage.chip_seconds + used}))
 
 
-def usable(draft: Draft, slice_: TPUSlice) -> bool:
-    """Ready, not on its way out, and not given up by the job."""
-    claim = slice_.spec.claim_ref
-    return (
-        claim is not None
-        and not slice_.metadata.deleting
-        and slice_.status.phase is SlicePhase.READY
-        and claim.sequence >= _sequence(draft.demand, claim.slice_index)
-    )
-
-
-def _sequence(demand: Demand, index: int) -> int:
-    return demand.sequence[index] if index < len(demand.sequence) else 0
+def usable(slice_: TPUSlice) -> bool:
+    """Ready, and not on its way out."""
+    return not slice_.metadata.deleting and slice_.status.phase is SlicePhase.READY
 
 
 def request(draft: Draft) -> None:
     """Write the demand, and give up slices that will not come: the next number of the sequence asks for another one."""
     demand, count = draft.demand, draft.spec.num_slices
-    sequence = [_sequence(demand, index) for index in range(count)]
+    sequence = [sequence_of(demand, index) for index in range(count)]
     for slice_ in draft.observed.slices:
         claim = slice_.spec.claim_ref
         dead = slice_.metadata.deleting or slice_.status.phase is SlicePhase.FAILED
@@ -95,9 +83,9 @@ def request(draft: Draft) -> None:
 
 def all_ready(draft: Draft) -> bool:
     """Whether every slice is there; if so the wait for capacity is over."""
-    ready = [slice_ for slice_ in draft.observed.slices if usable(draft, slice_)]
+    ready = [slice_ for slice_ in draft.held.values() if usable(slice_)]
     count = draft.spec.num_slices
-    if {slice_.spec.claim_ref.slice_index for slice_ in ready if slice_.spec.claim_ref} != set(range(count)):
+    if len(ready) < count:
         return False
     if draft.demand.first_request_at is not None:
         draft.set(demand=draft.demand.model_copy(update={"first_request_at": None}))
@@ -113,7 +101,7 @@ def waiting(draft: Draft, *, restarting: bool) -> None:
     """Phase, message and deadlines while slices are missing."""
     reason, message = _why(draft)
     draft.condition(ConditionType.SLICES_READY, False, reason, message)
-    held = bool(draft.observed.slices)
+    held = bool(draft.held)
     phase = JobPhase.RESTARTING if restarting else JobPhase.PROVISIONING if held else JobPhase.PENDING
     queued = draft.status.queued_at or draft.now if reason in QUEUE_REASONS else None
     draft.set(queued_at=queued)
@@ -128,10 +116,10 @@ def waiting(draft: Draft, *, restarting: bool) -> None:
 
 def _why(draft: Draft) -> tuple[Reason, str]:
     """The slice that holds the job up speaks for it; without one, allocation does."""
-    late = [slice_ for slice_ in draft.observed.slices if not usable(draft, slice_)]
+    late = [slice_ for slice_ in draft.held.values() if not usable(slice_)]
     if late:
         slice_ = late[0]
-        ready = len(draft.observed.slices) - len(late)
+        ready = len(draft.held) - len(late)
         lead = f"{ready}/{draft.spec.num_slices} slices Ready; " if draft.spec.num_slices > 1 else ""
         condition = next((each for each in slice_.status.conditions if each.type == ConditionType.RECONCILING), None)
         known = condition is not None and condition.reason in set(Reason)

@@ -3,7 +3,16 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from torchtpu_operator.api import ConditionType, JobPhase, JobStatus, Readiness, Reason, set_condition, set_readiness
+from torchtpu_operator.api import (
+    ConditionType,
+    JobPhase,
+    JobStatus,
+    Readiness,
+    Reason,
+    TPUSlice,
+    set_condition,
+    set_readiness,
+)
 from torchtpu_operator.api.conditions import shorten
 from torchtpu_operator.api.constants import MAX_MESSAGE
 from torchtpu_operator.api.job_status import Attempt, Demand, Finishing, JobRetry
@@ -23,6 +32,11 @@ _READINESS = {
     JobPhase.SUCCEEDED: Readiness.CURRENT,
     JobPhase.FAILED: Readiness.FAILED,
 }
+
+
+def sequence_of(demand: Demand, index: int) -> int:
+    """How often the job gave slice `index` up."""
+    return demand.sequence[index] if index < len(demand.sequence) else 0
 
 
 class Draft:
@@ -53,6 +67,16 @@ class Draft:
     @property
     def demand(self) -> Demand:
         return self.status.demand or Demand()
+
+    @property
+    def held(self) -> dict[int, TPUSlice]:
+        """The job's slices by index, without those that it has given up: they may bear its claim for a while longer."""
+        return {
+            claim.slice_index: slice_
+            for slice_ in self.observed.slices
+            if (claim := slice_.spec.claim_ref) is not None
+            and claim.sequence >= sequence_of(self.demand, claim.slice_index)
+        }
 
     # --- writing
 

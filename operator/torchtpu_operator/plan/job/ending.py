@@ -24,12 +24,24 @@ RAY_TROUBLE = {
 }
 
 
+# Why the kubelet or the control plane ends a pod, whatever runs in it
+PLATFORM_ENDS = {
+    "Evicted",
+    "NodeShutdown",
+    "NodeLost",
+    "Preempting",
+    "Shutdown",
+    "Terminated",
+    "UnexpectedAdmissionError",
+}
+
+
 # --- evidence
 
 
 def lost_slice(draft: Draft) -> str | None:
     """A slice that is not whole, or that the job holds no longer."""
-    held = {slice_.spec.claim_ref.slice_index: slice_ for slice_ in draft.observed.slices if slice_.spec.claim_ref}
+    held = draft.held
     for index in range(draft.spec.num_slices):
         slice_ = held.get(index)
         if slice_ is None:
@@ -84,6 +96,15 @@ def stop(draft: Draft, reason: Reason, message: str) -> None:
     """A deadline or a budget: the job is over, nothing is counted."""
     close(draft, AttemptOutcome.STOPPED, reason, message)
     draft.finish(ConditionType.FAILED, reason, message)
+
+
+def active_too_long(draft: Draft) -> bool:
+    """Whether the job has been active, over all its attempts, for longer than it may; then it is over."""
+    seconds = draft.spec.active_deadline_seconds
+    if not draft.overdue(draft.status.start_time, seconds):
+        return False
+    stop(draft, Reason.ACTIVE_DEADLINE_EXCEEDED, f"the job was active for {seconds} s (spec.activeDeadlineSeconds)")
+    return True
 
 
 def judge(draft: Draft, job: RayJobSeen) -> None:

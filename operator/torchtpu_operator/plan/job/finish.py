@@ -7,11 +7,13 @@ at 0 or the RayCluster is gone, and Complete, Failed and Suspended follow when n
 from datetime import timedelta
 
 from torchtpu_operator.api import ConditionType, JobPhase, Reason, is_true
-from torchtpu_operator.api.constants import FINALIZER
-from torchtpu_operator.api.job_status import AttemptOutcome
+from torchtpu_operator.api.conditions import shorten
+from torchtpu_operator.api.constants import FINALIZER, MAX_MESSAGE
+from torchtpu_operator.api.job_status import AttemptOutcome, Demand
 from torchtpu_operator.plan.actions import DeleteRayCluster, RemoveFinalizer, ScaleWorkersToZero, StopRayJob
 from torchtpu_operator.plan.job import ending
-from torchtpu_operator.plan.job.draft import Draft
+from torchtpu_operator.plan.job.cluster import is_ours
+from torchtpu_operator.plan.job.draft import Draft, sequence_of
 from torchtpu_operator.plan.observed import CallFailed, RaySeen
 
 TERMINAL = {"SUCCEEDED", "FAILED", "STOPPED"}
@@ -33,13 +35,7 @@ def wind_down(draft: Draft) -> None:
     draft.phase(JobPhase.FINISHING, finishing.reason, f"{finishing.message}; giving the slices back")
     ending.close(draft, AttemptOutcome.STOPPED, Reason(finishing.reason), finishing.message)
     keep = draft.spec.log_retention_seconds > 0 and not suspended
-    if not _workers_gone(draft, keep_head=keep):
-        return
-    _drop_demand(draft)
-    if draft.observed.slices:
-        names = ", ".join(slice_.metadata.name for slice_ in draft.observed.slices)
-        draft.phase(JobPhase.FINISHING, finishing.reason, f"{finishing.message}; giving back {names}")
-        draft.look_in(10.0)
+    if not _workers_gone(draft, keep_head=keep) or not _given_back(draft):
         return
     attempt = draft.attempt
     draft.set(finishing=None, slices_ready="", retry=None)
@@ -89,26 +85,29 @@ def delete(draft: Draft) -> None:
     """The object is being deleted, in whatever state: the same order, and the finalizer last."""
     if FINALIZER not in draft.job.metadata.finalizers:
         return
-    message = "being deleted: " + (
-        draft.status.message if draft.status.phase is JobPhase.FINISHING else "giving everything back"
-    )
-    if draft.live is not None or draft.status.phase is not JobPhase.FINISHING:
-        message = "being deleted: giving everything back"
-        ending.close(draft, AttemptOutcome.STOPPED, Reason.DELETING, "the job was deleted")
-    draft.phase(JobPhase.FINISHING, Reason.DELETING, message)
-    if not _workers_gone(draft, keep_head=False):
-        return
-    _drop_demand(draft)
-    if draft.observed.slices or not draft.observed.needs.slices_live:
-        draft.look_in(5.0)
-        return
-    draft.act(RemoveFinalizer())
+    ending.close(draft, AttemptOutcome.STOPPED, Reason.DELETING, "the job was deleted")
+    draft.phase(JobPhase.FINISHING, Reason.DELETING, "being deleted: giving everything back")
+    if _workers_gone(draft, keep_head=False) and _given_back(draft):
+        draft.act(RemoveFinalizer())
 
 
-def _drop_demand(draft: Draft) -> None:
-    """Demand 0; the sequences stay, so that an old claim is never taken for a new one."""
+def _given_back(draft: Draft) -> bool:
+    """Demand 0 first; then, once that is written, no claim may be left in a live list: allocation may have been at it."""
     if draft.demand.slices:
-        draft.set(demand=draft.demand.model_copy(update={"slices": 0, "first_request_at": None}))
+        # The next numbers too: a resumed job asks under other names than those of the pools that are going.
+        numbers = tuple(sequence_of(draft.demand, index) + 1 for index in range(draft.spec.num_slices))
+        draft.set(demand=Demand(slices=0, sequence=numbers))
+        draft.look_in(0)
+        return False
+    if draft.observed.slices:
+        names = ", ".join(slice_.metadata.name for slice_ in draft.observed.slices)
+        draft.set(message=shorten(f"{draft.status.message}; {names} is still ours", MAX_MESSAGE))
+        draft.look_in(10.0)
+        return False
+    if not draft.observed.needs.slices_live:
+        draft.look_in(0)
+        return False
+    return True
 
 
 def _workers_gone(draft: Draft, *, keep_head: bool) -> bool:
@@ -121,9 +120,10 @@ def _workers_gone(draft: Draft, *, keep_head: bool) -> bool:
         return False
     if cluster is None:
         return bool(draft.observed.needs.ray_cluster) or not attempt.ray_cluster
-    if cluster["metadata"]["uid"] != attempt.ray_cluster_uid and attempt.ray_cluster_uid:
+    if not is_ours(draft, cluster):
         return True  # a namesake of somebody else's: not ours to touch
-    uid = attempt.ray_cluster_uid or cluster["metadata"]["uid"]
+    uid = cluster["metadata"]["uid"]
+    draft.set_attempt(ray_cluster_uid=uid)  # not yet recorded if the end came between its creation and the next look
     if _still_stopping(draft):
         return False
     groups = cluster["spec"].get("workerGroupSpecs", [])

@@ -40,8 +40,7 @@ class Manifests:
     @classmethod
     def of(cls, draft: "Draft", *, attempt: int = 1) -> "Manifests":
         """Of the job's slices, in slice order; before they are there, of pools with made-up names (for the dry run)."""
-        observed, count = draft.observed, draft.spec.num_slices
-        held = {each.spec.claim_ref.slice_index: each for each in observed.slices if each.spec.claim_ref}
+        observed, count, held = draft.observed, draft.spec.num_slices, draft.held
         pools = tuple(
             WorkerPool.of(held[index]) if index in held else WorkerPool(name=f"slice-{index}") for index in range(count)
         )

@@ -8,6 +8,7 @@ from torchtpu_operator.api.job_status import AttemptOutcome
 from torchtpu_operator.plan.actions import AddFinalizer, DeleteRayCluster, ForceDeletePod, Plan
 from torchtpu_operator.plan.job import attempt, capacity, ending, finish
 from torchtpu_operator.plan.job.admission import admitted
+from torchtpu_operator.plan.job.cluster import is_ours
 from torchtpu_operator.plan.job.draft import Draft
 from torchtpu_operator.plan.job.manifests import Manifests
 from torchtpu_operator.plan.job.observed import JobObserved
@@ -45,6 +46,9 @@ def _go_on(draft: Draft) -> None:
     if draft.status.phase is JobPhase.SUSPENDED:
         _resume(draft)
     live = draft.live
+    # a submitted attempt may have succeeded in time: its answer comes first
+    if (live is None or live.submit_recorded_at is None) and ending.active_too_long(draft):
+        return
     if live is not None:
         if live.spec_hash != Manifests.of(draft, attempt=live.number).spec_hash:
             ending.close(
@@ -93,9 +97,11 @@ def _cleared(draft: Draft) -> bool:
     if isinstance(cluster, CallFailed):
         draft.look_in(2.0)
         return False
-    if cluster is not None and cluster["metadata"]["uid"] == last.ray_cluster_uid:
+    if cluster is not None and not is_ours(draft, cluster):
+        cluster = None  # a namesake of somebody else's neither blocks the next attempt nor is touched
+    if cluster is not None:
         if not cluster["metadata"].get("deletionTimestamp"):
-            draft.act(DeleteRayCluster(name=last.ray_cluster, uid=last.ray_cluster_uid))
+            draft.act(DeleteRayCluster(name=last.ray_cluster, uid=cluster["metadata"]["uid"]))
         draft.look_in(2.0)
     old = draft.observed.pods
     for pod in old:
