@@ -3,10 +3,13 @@
 from sim.testing import api_server, bench  # noqa: F401
 """
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from sim.bench import Bench
 from sim.control_plane import ApiServer
 
 
@@ -19,3 +22,15 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     controllers = ["namespace-controller", "garbage-collector-controller", "serviceaccount-controller"]
     with ApiServer(tmp_path_factory.mktemp("api-server") / "data", controllers=controllers) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A whole bench, once per session. Its logs go to the folder that TORCHTPU_KEEP_LOGS names, if it is set."""
+    keep = os.environ.get("TORCHTPU_KEEP_LOGS")
+    running = Bench(tmp_path_factory.mktemp("bench") / "data")
+    try:
+        running.up()
+        yield running
+    finally:
+        running.down(keep_logs=Path(keep) / "bench" if keep else None)

@@ -14,14 +14,14 @@ from rich.table import Table
 
 from sim import tools
 from sim.bench import Bench, BenchError, BenchOptions, default_folder
-from sim.cli.parser import UsageError, build_parser, parse_parameters, parse_target
+from sim.cli.parser import UsageError, parse, parse_parameters, parse_target
 from sim.cli.status_view import build_view
 from sim.tools import ToolMissingError
 
 
 def main(argv: list[str] | None = None) -> int:
     """Exit code: 0 done, 1 refused with a reason on stderr, 2 wrong usage; shell, kubectl and helm give their own."""
-    arguments = build_parser().parse_args(argv)
+    arguments = parse(sys.argv[1:] if argv is None else argv)
     commands: dict[str, Callable[[Bench, Namespace], int]] = {
         "up": _up,
         "down": _down,

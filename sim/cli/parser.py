@@ -1,11 +1,15 @@
 """The command line of `sim`."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from sim.tools.catalogue import REPOSITORY
 
 EXAMPLE = REPOSITORY / "examples" / "train-v6e-4x4.yaml"
+
+
+PASSED_THROUGH = ("kubectl", "helm")
 
 
 class UsageError(Exception):
@@ -53,16 +57,31 @@ def build_parser() -> argparse.ArgumentParser:
 
     commands.add_parser("env", parents=[where], help='print exports: eval "$(sim env)"')
     demo = commands.add_parser("demo", help="run an example on a bench of its own, with a live view")
-    demo.add_argument("--example", type=Path, default=EXAMPLE, metavar="FILE", help="default: examples/train-v6e-4x4.yaml")
+    demo.add_argument(
+        "--example", type=Path, default=EXAMPLE, metavar="FILE", help="default: examples/train-v6e-4x4.yaml"
+    )
     demo.add_argument("--keep", action="store_true", help="leave the bench up afterwards")
     demo.add_argument("--plain", action="store_true", help="lines instead of the live view, as without a terminal")
     demo.add_argument("--deadline", type=float, default=600.0, metavar="S", help="for the job (default: %(default)s s)")
     demo.set_defaults(name="demo", folder=None)
 
-    for tool in ("kubectl", "helm"):
+    for tool in PASSED_THROUGH:
         passed = commands.add_parser(tool, parents=[where], help=f"run {tool} against the bench", add_help=False)
-        passed.add_argument("argv", nargs=argparse.REMAINDER)
+        passed.add_argument("argv", nargs="*", metavar="...", help="name and folder come first, the rest is its own")
     return parser
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line; everything after `kubectl` or `helm` but a leading --name or --folder is left as it is."""
+    own = list(argv)
+    if not own or own[0] not in PASSED_THROUGH:
+        return build_parser().parse_args(own)
+    end = 1
+    while end < len(own) and own[end].partition("=")[0] in ("--name", "--folder"):
+        end += 1 if "=" in own[end] else 2
+    arguments = build_parser().parse_args(own[:end])
+    arguments.argv = own[end:]
+    return arguments
 
 
 def parse_parameters(words: list[str]) -> dict[str, str]:
