@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002 - the signatures are the Protocol's
 """An in-memory Kubernetes API with what controllers trip over: versions, conflicts, finalizers, status as a subresource,
 garbage collection by ownerReferences, and a watch that can be held back."""
 

@@ -35,9 +35,9 @@ class Ports:
 
 @contextlib.asynccontextmanager
 async def served(
-    health: Health, *, metrics: Callable[[], bytes], health_port: int, metrics_port: int, host: str | None = None
+    health: Health, *, metrics: Callable[[], bytes], health_port: int, metrics_port: int
 ) -> AsyncIterator[Ports]:
-    """Serves while the context lasts; 0 picks free ports, equal ports share one server. `host` None: all interfaces."""
+    """Serves while the context lasts, on all interfaces; 0 picks a free port on loopback; equal ports share a server."""
 
     async def healthz(_: web.Request) -> web.Response:
         problem = health.alive()
@@ -55,16 +55,17 @@ async def served(
     probes.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz)])
     (probes if shared else figures).add_routes([web.get("/metrics", exposed)])
     async with contextlib.AsyncExitStack() as stack:
-        first = await stack.enter_async_context(_listening(probes, host, health_port))
-        second = first if shared else await stack.enter_async_context(_listening(figures, host, metrics_port))
+        first = await stack.enter_async_context(_listening(probes, health_port))
+        second = first if shared else await stack.enter_async_context(_listening(figures, metrics_port))
         yield Ports(health=first, metrics=second)
 
 
 @contextlib.asynccontextmanager
-async def _listening(app: web.Application, host: str | None, port: int) -> AsyncIterator[int]:
+async def _listening(app: web.Application, port: int) -> AsyncIterator[int]:
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
     await runner.setup()
-    site = web.TCPSite(runner, host, port)
+    # With port 0 and all interfaces IPv4 and IPv6 would get different ports.
+    site = web.TCPSite(runner, None if port else "127.0.0.1", port)
     try:
         await site.start()
         yield int(runner.addresses[0][1])
