@@ -14,7 +14,7 @@ from sim.gke import GkeServer, Settings
 from sim.gke.fault_commands import register_gke_faults
 from sim.gke.memory_host import MemoryHost
 from sim.images import OPERATOR_VERSION, default_images
-from sim.kubelet import ClusterAccess, KeyPair, Kubelets, NodeCredentials, register_kubelet_faults, register_kubelet_faults
+from sim.kubelet import ClusterAccess, KeyPair, Kubelets, NodeCredentials, register_kubelet_faults
 from sim.network import Network
 from sim.nodes import NodeHost
 
