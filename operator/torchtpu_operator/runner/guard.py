@@ -33,8 +33,8 @@ def prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
-def descendants() -> list[int]:
-    """Live processes below this one, by /proc."""
+def live_parents() -> dict[int, int]:
+    """Process -> parent of everything alive, by /proc."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -45,7 +45,13 @@ def descendants() -> list[int]:
             continue
         if state != b"Z":
             parents[int(entry.name)] = int(parent)
-    found = []
+    return parents
+
+
+def descendants() -> list[int]:
+    """Live processes below this one."""
+    parents = live_parents()
+    found: list[int] = []
     level = [os.getpid()]
     while level:
         level = [pid for pid, parent in parents.items() if parent in level]
@@ -122,37 +128,51 @@ def start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
     )
 
 
-def supervise(owner: Owner, child: int, wakeup: int) -> int:
-    """Exit code of the command; stops it when the owner says so or is gone."""
+def supervise(owner: Owner, child: int, wakeup: int) -> tuple[int, float | None]:
+    """Exit code of the command, and if it was being stopped the time until which its processes may take."""
     kill_at = None
     while True:
         code = reap().get(child)
         if code is not None:
-            return code
+            return code, kill_at
         now = time.monotonic()
         if kill_at is not None and now >= kill_at:
             send_signal(descendants(), signal.SIGKILL)
             kill_at = now + 1.0
-        wait = None if kill_at is None else max(0.0, kill_at - now)
-        sources: list[Any] = [wakeup] if owner.gone else [wakeup, owner]
-        ready = select.select(sources, [], [], wait)[0]
-        if wakeup in ready:
-            os.read(wakeup, 512)
-        if owner in ready:
-            graces = [message["stop"] for message in owner.receive() if "stop" in message]
-            if owner.gone:
-                graces.append(ORPHAN_GRACE_SECONDS)
-            if graces:
+        ready = wait(owner, wakeup, None if kill_at is None else kill_at - now)
+        if ready:
+            limit = time.monotonic() + min(ready)
+            if kill_at is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child, signal.SIGTERM)
-                limit = time.monotonic() + min(graces)
-                kill_at = limit if kill_at is None else min(kill_at, limit)
+            kill_at = limit if kill_at is None else min(kill_at, limit)
 
 
-def clean_up() -> None:
-    """End what the command left behind, however it hid."""
-    send_signal(descendants(), signal.SIGTERM)
-    limit = time.monotonic() + LEFTOVER_GRACE_SECONDS
+def wait(owner: Owner, wakeup: int, seconds: float | None) -> list[float]:
+    """Until a child ended, the owner spoke or the time is over; the graces of the stops that were asked for."""
+    sources: list[Any] = [wakeup] if owner.gone else [wakeup, owner]
+    ready = select.select(sources, [], [], None if seconds is None else max(0.0, seconds))[0]
+    if wakeup in ready:
+        os.read(wakeup, 512)
+    if owner not in ready:
+        return []
+    graces = [message["stop"] for message in owner.receive() if "stop" in message]
+    return [*graces, ORPHAN_GRACE_SECONDS] if owner.gone else graces
+
+
+def clean_up(owner: Owner, child: int, wakeup: int, kill_at: float | None) -> None:
+    """End what the command left behind, however it hid.
+
+    What was being stopped already keeps its time: a shell dies of the SIGTERM that its program uses to save. Only
+    orphans that left the group get a signal of their own, others heard it from the group or hear it from their parent.
+    """
+    parents = live_parents()
+    orphans = [pid for pid in descendants() if parents.get(pid) == os.getpid()]
+    for pid in orphans:
+        with contextlib.suppress(ProcessLookupError):
+            if kill_at is None or os.getpgid(pid) != child:
+                os.kill(pid, signal.SIGTERM)
+    limit = time.monotonic() + LEFTOVER_GRACE_SECONDS if kill_at is None else kill_at
     while True:
         reap()
         rest = descendants()
@@ -160,7 +180,9 @@ def clean_up() -> None:
             return
         if time.monotonic() >= limit:
             send_signal(rest, signal.SIGKILL)
-        time.sleep(0.02)
+        graces = wait(owner, wakeup, 0.05)
+        if graces:
+            limit = min(limit, time.monotonic() + min(graces))
 
 
 def main(fd: int) -> None:
@@ -186,9 +208,9 @@ def main(fd: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)
-    code = supervise(owner, child.pid, wakeup)
+    code, kill_at = supervise(owner, child.pid, wakeup)
     owner.send({"exit": code, "at": time.time()})
-    clean_up()
+    clean_up(owner, child.pid, wakeup, kill_at)
 
 
 if __name__ == "__main__":

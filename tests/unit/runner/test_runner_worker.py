@@ -123,7 +123,15 @@ def test_sigterm_lets_it_save_and_choose_its_exit_code(ranks: list[Rank]) -> Non
     ranks.append(rank := Rank("trap 'echo saving; exit 9' TERM; echo up; while :; do sleep 0.05; done"))
     rank.read("up")
     rank.worker.stop(30)
-    assert (rank.finish(), rank.lines) == ({"exit": 9}, ["up", "saving"])
+    assert (rank.finish(), rank.lines[-1]) == ({"exit": 9}, "saving")
+
+
+def test_a_program_saves_in_its_time_though_its_shell_dies_at_once(ranks: list[Rank]) -> None:
+    program = "import signal,time; signal.signal(signal.SIGTERM, lambda *_: (time.sleep(3), print('saved', flush=True), exit(0))); print('up', flush=True); time.sleep(1000)"
+    ranks.append(rank := Rank(f'{sys.executable} -c "{program}"; echo never'))
+    rank.read("up")
+    rank.worker.stop(60)
+    assert (rank.finish(), rank.lines) == ({"exit": 143}, ["up", "saved"])
 
 
 STUBBORN = """
@@ -147,7 +155,7 @@ def test_what_ignores_sigterm_is_killed_after_the_grace_with_all_its_children(ra
     rank, pids = start_stubborn(ranks)
     assert all(alive(pid) for pid in pids)
     rank.worker.stop(0.3)
-    assert (rank.finish(), [alive(pid) for pid in pids]) == ({"exit": 137}, [False, False])
+    assert (rank.finish(), [alive(pid) for pid in pids]) == ({"exit": 143}, [False, False])
 
 
 def test_processes_left_in_the_background_do_not_outlive_it_nor_hold_its_end(ranks: list[Rank]) -> None:
