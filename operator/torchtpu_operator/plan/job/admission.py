@@ -38,7 +38,7 @@ def admitted(draft: Draft) -> bool:
             text = f"the dry run of the RayCluster did not answer: {outcome.message}"
             draft.back_off(outcome, reason=Reason.PENDING, message=text)
     if draft.status.retry is not None and draft.status.retry.reason == Reason.ADMISSION_DENIED:
-        _stall(draft, Reason.ADMISSION_DENIED, draft.status.retry.message)
+        _stall(draft, Reason.ADMISSION_DENIED, draft.status.retry.message, tell=False)  # told with its first refusal
     else:
         waits = draft.status.retry is not None and draft.status.retry.reason == Reason.PENDING
         text = (
@@ -52,8 +52,8 @@ def admitted(draft: Draft) -> bool:
     return False
 
 
-def _stall(draft: Draft, reason: Reason, message: str) -> None:
-    if draft.status.message != message:
+def _stall(draft: Draft, reason: Reason, message: str, *, tell: bool = True) -> None:
+    if tell and draft.status.message != message:
         draft.event("Warning", reason, message)
     draft.condition(ConditionType.SLICES_READY, False, reason, message)
     draft.phase(JobPhase.PENDING, reason, message, stalled=True)
