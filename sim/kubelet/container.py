@@ -183,7 +183,7 @@ class ContainerRunner:
         if not self.spec.get("startupProbe"):
             self.state.started = True
             self.state.ready = not self.spec.get("readinessProbe")
-        self._context.event("Normal", "Started", f"Container started: {self.name}", container=self.name)
+        self._context.event("Normal", "Started", f"Started container {self.name}", container=self.name)
         self._context.changed()
         watching = asyncio.create_task(self._watch(process))
         try:

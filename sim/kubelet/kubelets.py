@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
+import resource
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import aiohttp
 
@@ -17,6 +18,8 @@ from sim.kubelet.sandbox import RootKind
 from sim.kubelet.settings import ClusterAccess, KubeletSettings, NodeCertifier
 from sim.network import NODE_NETWORK, Network
 from sim.nodes import NodeSpec
+
+_OPEN_FILES: Final = 1_048_576
 
 _log = logging.getLogger("sim.kubelet")
 
@@ -52,6 +55,7 @@ class Kubelets:
         self._folder.mkdir(parents=True, exist_ok=True)
         # Users of containers walk through here to their volumes.
         self._folder.chmod(0o755)
+        _raise_file_limit()
         self._root = await asyncio.to_thread(probe_root_kind)
         await self._stack.enter_async_context(self._cloud)
         connector = aiohttp.TCPConnector(force_close=True, limit=0)
@@ -131,3 +135,12 @@ class Kubelets:
             await asyncio.wait_for(agent.drained(), self._settings.shutdown_grace)
         except TimeoutError:
             _log.warning("node %s: pods still run after %g s", name, self._settings.shutdown_grace)
+
+
+def _raise_file_limit() -> None:
+    """Containers inherit what a container runtime gives them: Ray opens thousands of files."""
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))
+    except (ValueError, OSError):
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
