@@ -144,7 +144,8 @@ def _demo(bench: Bench, arguments: Namespace) -> int:  # noqa: ARG001 - it has b
         example=arguments.example, keep=arguments.keep, plain=arguments.plain, deadline=arguments.deadline
     )
     try:
-        return run_demo(options, Console())
+        # Without a terminal rich takes 80 columns, and tables in a CI log break.
+        return run_demo(options, Console(width=None if sys.stdout.isatty() else 150))
     except ExampleError as error:
         raise UsageError(str(error)) from error
     except DemoError as error:

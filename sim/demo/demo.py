@@ -12,7 +12,6 @@ from types import FrameType
 from typing import Any
 
 from rich.console import Console
-from rich.panel import Panel
 from rich.text import Text
 
 from sim.bench import Bench, BenchError, default_folder
@@ -198,7 +197,9 @@ class Demo:
                 )
             )
         if self._operator_tail:
-            say(Panel(Text(self._operator_tail.rstrip()), title="the operator's last lines", border_style=QUIET))
+            say(Text("The operator's last lines", style="bold"))
+            say(Text(self._operator_tail.rstrip(), style=QUIET), soft_wrap=True)
+            say()
         if problem:
             say(Text(f"error: {problem}", style=BAD), soft_wrap=True)
         if self._evidence is not None:

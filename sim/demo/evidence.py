@@ -1,5 +1,6 @@
 """What is kept of a demo that failed: its bench is gone a moment later."""
 
+import json
 import subprocess
 from datetime import datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ from sim.bench import Bench, BenchError
 from sim.demo import installation
 
 _TAIL = 40
+_LEADING = ("time", "level", "logger", "message", "exc_info")
 
 
 def new_folder(now: datetime) -> Path:
@@ -37,7 +39,21 @@ def save(bench: Bench, folder: Path, *, namespace: str) -> None:
 
 def operator_tail(bench: Bench) -> str:
     """The last lines of the operator's log, or why there are none."""
-    return _kubectl(bench, *_operator_logs(f"--tail={_TAIL}"))
+    lines = _kubectl(bench, *_operator_logs(f"--tail={_TAIL}")).splitlines()
+    return "\n".join(readable(line) for line in lines)
+
+
+def readable(line: str) -> str:
+    """A JSON line of the operator's log as people read logs; any other line as it is."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return line
+    if not isinstance(record, dict) or "message" not in record:
+        return line
+    fields = [f"{key}={value}" for key, value in record.items() if key not in _LEADING]
+    lead = str(record.get("time", ""))[11:19], f"{record.get('level', ''):7}", str(record["message"])
+    return " ".join((*lead, *fields)).strip() + (f"\n{record['exc_info']}" if record.get("exc_info") else "")
 
 
 def _operator_logs(tail: str) -> tuple[str, ...]:
