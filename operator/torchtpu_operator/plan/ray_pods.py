@@ -174,8 +174,13 @@ class PodBuilder:
             to_dict(spec.template) if spec.template else {},
             to_dict(role) if role else {},
         ]
+        asked: dict[str, Any] = {}
         for layer in layers:
             pod = merge(pod, layer)
+            for container in layer.get("spec", {}).get("containers", ()):
+                if container["name"] == MAIN_CONTAINER:
+                    asked = merge(asked, container.get("resources", {}))
+        _settle_resources(_main(pod)["resources"], asked)
         # the first container is the one that KubeRay starts Ray in
         containers = pod["spec"]["containers"]
         pod["spec"]["containers"] = sorted(containers, key=lambda container: container["name"] != MAIN_CONTAINER)
@@ -309,6 +314,16 @@ def worker_cpu(shape: Shape) -> int:
 def worker_memory_gib(shape: Shape) -> int:
     """Memory that a worker pod asks for, in GiB (machines are sold in GB)."""
     return int(shape.memory_gb * 1e9 / 2**30 * WORKER_SHARE)
+
+
+def _settle_resources(resources: dict[str, Any], asked: Mapping[str, Any]) -> None:
+    """Where users give one of request and limit, ours of the other must not contradict it."""
+    for name in ("cpu", "memory"):
+        request, limit = asked.get("requests", {}).get(name), asked.get("limits", {}).get(name)
+        if limit is not None and request is None:
+            resources["requests"] = {**resources["requests"], name: limit}
+        if request is not None and limit is None and name in resources["limits"]:
+            resources["limits"] = {**resources["limits"], name: request}
 
 
 def _main(pod: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,221 @@
+"""`torchtpu plan`: what it prints, and what it says when it cannot."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.spec_cases import Document, job, offer, slice_class
+from torchtpu_operator.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+ZEROS = "00000000-0000-0000-0000-000000000000"
+
+
+def write(folder: Path, *documents: Document, name: str = "job.yaml") -> str:
+    path = folder / name
+    path.write_text(yaml.safe_dump_all(documents))
+    return str(path)
+
+
+def planned(capsys: Capture, *argv: str) -> dict[str, Any]:
+    code = main(["plan", "-o", "json", *argv])
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    document: dict[str, Any] = json.loads(out)
+    return document
+
+
+def refused(capsys: Capture, *argv: str) -> list[str]:
+    code = main(["plan", *argv])
+    out, err = capsys.readouterr()
+    assert (code, out) == (1, "")
+    return err.splitlines()
+
+
+SHAPES = {
+    "v6e 4x4": (
+        job(),
+        {"machineType": "ct6e-standard-4t", "hosts": 4, "chipsPerHost": 4, "chips": 16, "workers": 16},
+    ),
+    "v6e 2x4 on one host": (
+        job(topology="2x4"),
+        {"machineType": "ct6e-standard-8t", "hosts": 1, "chipsPerHost": 8, "chips": 8, "workers": 8},
+    ),
+    "v6e 2x4 on two hosts": (
+        job(topology="2x4", chipsPerHost=4),
+        {"machineType": "ct6e-standard-4t", "hosts": 2, "chipsPerHost": 4, "chips": 8, "workers": 8},
+    ),
+    "v7x 2x2x1: two workers per chip": (
+        job(accelerator="v7x", topology="2x2x1"),
+        {"machineType": "tpu7x-standard-4t", "hosts": 1, "chipsPerHost": 4, "chips": 4, "workers": 8},
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "want"), SHAPES.values(), ids=SHAPES)
+def test_shape(tmp_path: Path, capsys: Capture, document: Document, want: dict[str, Any]) -> None:
+    spec = document["spec"]
+    shape = planned(capsys, "-f", write(tmp_path, document))["shape"]
+    assert shape == {"accelerator": spec["accelerator"], "topology": spec["topology"], **want}
+
+
+def test_the_parts_fit_together(tmp_path: Path, capsys: Capture) -> None:
+    plan = planned(capsys, "-f", write(tmp_path, job(numSlices=2)))
+    pools = [request["nodePool"] for request in plan["nodePools"]]
+    groups = plan["rayCluster"]["spec"]["workerGroupSpecs"]
+    assert [
+        (pool["name"], pool["initialNodeCount"], pool["locations"], pool["config"]["machineType"]) for pool in pools
+    ] == [
+        (
+            group["template"]["spec"]["nodeSelector"]["cloud.google.com/gke-nodepool"],
+            group["numOfHosts"],
+            ["us-east5-b"],
+            plan["shape"]["machineType"],
+        )
+        for group in groups
+    ]
+    assert (list(plan), ["parent" in request for request in plan["nodePools"]]) == (
+        ["shape", "nodePools", "rayCluster"],
+        [False, False],
+    )
+
+
+def test_yaml_says_the_same_as_json(tmp_path: Path, capsys: Capture) -> None:
+    path = write(tmp_path, job())
+    as_json = planned(capsys, "-f", path)
+    assert main(["plan", "-f", path]) == 0
+    text = capsys.readouterr().out
+    assert (yaml.safe_load(text), "&id" in text) == (as_json, False)
+
+
+def test_uid_decides_the_names(tmp_path: Path, capsys: Capture) -> None:
+    path = write(tmp_path, job())
+    zeros, again, other = (
+        planned(capsys, "-f", path, "--uid", uid)["rayCluster"]["metadata"] for uid in (ZEROS, ZEROS, "1" * 36)
+    )
+    assert (zeros == again, zeros["name"] == other["name"], zeros["ownerReferences"][0]["uid"]) == (True, False, ZEROS)
+    assert planned(capsys, "-f", path)["rayCluster"]["metadata"] == zeros
+
+
+def test_parent_of_the_requests(tmp_path: Path, capsys: Capture) -> None:
+    path = write(tmp_path, job())
+    plan = planned(capsys, "-f", path, "--project", "p", "--location", "us-east5", "--cluster", "c")
+    assert plan["nodePools"][0]["parent"] == "projects/p/locations/us-east5/clusters/c"
+    assert refused(capsys, "-f", path, "--project", "p") == [
+        "--project, --location and --cluster belong together: give all three or none"
+    ]
+
+
+def test_class_in_a_file_of_its_own(tmp_path: Path, capsys: Capture) -> None:
+    flex = offer(type="FlexStart", zones=["us-east5-a"], flexStart={"maxRunDurationSeconds": 7200})
+    flex["spec"]["jobDefaults"] = {"image": "example.com/class:1"}
+    document = job()
+    del document["spec"]["image"]
+    plan = planned(capsys, "-f", write(tmp_path, document), "-f", write(tmp_path, flex, name="class.yaml"))
+    config = plan["nodePools"][0]["nodePool"]["config"]
+    head = plan["rayCluster"]["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
+    assert (config["flexStart"], config["maxRunDuration"], head["image"]) == (True, "7200s", "example.com/class:1")
+
+
+OFFERS = [
+    {"name": "v5", "type": "OnDemand", "zones": ["us-west4-a"], "accelerators": ["v5e"]},
+    {"name": "standing", "type": "Existing", "existing": {"nodePoolSelector": {}}},
+    {"name": "reserved", "type": "Reservation", "zones": ["us-east5-a"], "reservation": {"name": "r"}},
+    {"name": "spot", "type": "Spot", "zones": ["us-east5-b", "us-east5-c"]},
+]
+CHOICES = {
+    "the first offer that fits": (job(), [], ("us-east5-a", "SPECIFIC_RESERVATION")),
+    "the offer that the job asks for": (job(offers=["spot"]), [], ("us-east5-b", "NO_RESERVATION")),
+    "the offer with the zone": (job(), ["--zone", "us-east5-c"], ("us-east5-c", "NO_RESERVATION")),
+}
+
+
+@pytest.mark.parametrize(("document", "argv", "want"), CHOICES.values(), ids=CHOICES)
+def test_offer(tmp_path: Path, capsys: Capture, document: Document, argv: list[str], want: tuple[str, str]) -> None:
+    plan = planned(capsys, "-f", write(tmp_path, document, slice_class(offers=OFFERS)), *argv)
+    pool = plan["nodePools"][0]["nodePool"]
+    assert (pool["locations"][0], pool["config"]["reservationAffinity"]["consumeReservationType"]) == want
+
+
+def without_image() -> Document:
+    document = job()
+    del document["spec"]["image"]
+    return document
+
+
+def named(document: Document, name: str) -> Document:
+    return {**document, "metadata": {"name": name}}
+
+
+ERRORS: dict[str, tuple[list[Document], list[str], list[str]]] = {
+    "a rule, in the words of the CRD": (
+        [job(accelerator="v6e-16", numSlices=17)],
+        [],
+        [
+            'spec.accelerator: accelerator "v6e-16" is not known: did you mean "v6e"? Give the size as topology, for '
+            "example 4x4",
+            "spec.numSlices: numSlices is 17: a job takes 1 to 16 slices",
+        ],
+    ),
+    "no image anywhere": (
+        [without_image()],
+        [],
+        [
+            "spec.image: there is no image: set spec.image, or jobDefaults.image in the TPUSliceClass, to one with Ray "
+            "and torch_tpu"
+        ],
+    ),
+    "no job": ([slice_class()], [], ["-f: expected one TorchTPUJob in the files, found 0"]),
+    "two jobs": ([job(), job(name="other")], [], ["-f: expected one TorchTPUJob in the files, found 2"]),
+    "an offer that is not there": (
+        [job(offers=["spott"]), slice_class(offers=OFFERS)],
+        [],
+        ["spec.offers: spott is not an offer of class default: it has v5, standing, reserved, spot"],
+    ),
+    "no offer for the accelerator": (
+        [job(accelerator="v4", topology="2x2x2"), slice_class(offers=OFFERS[:1])],
+        [],
+        ["spec.offers: no offer of class default makes a node pool for v4"],
+    ),
+    "no offer in the zone": (
+        [job(), slice_class(offers=OFFERS)],
+        ["--zone", "mars-1a"],
+        ["spec.offers: no offer of class default makes a node pool for v6e in zone mars-1a"],
+    ),
+    "another class than the job's": (
+        [job(sliceClassName="fast"), slice_class()],
+        [],
+        ["spec.sliceClassName: expected one TPUSliceClass fast in the files, found default"],
+    ),
+    "two classes, none the default": (
+        [job(), slice_class(), named(slice_class(), "other")],
+        [],
+        ["spec.sliceClassName: expected one default TPUSliceClass in the files, found default, other"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("documents", "argv", "want"), ERRORS.values(), ids=ERRORS)
+def test_error(tmp_path: Path, capsys: Capture, documents: list[Document], argv: list[str], want: list[str]) -> None:
+    assert refused(capsys, "-f", write(tmp_path, *documents), *argv) == want
+
+
+def test_file_that_is_not_there(tmp_path: Path, capsys: Capture) -> None:
+    assert refused(capsys, "-f", f"{tmp_path}/none.yaml") == [f"{tmp_path}/none.yaml: No such file or directory"]
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "\t"])
+def test_file_that_is_no_object(tmp_path: Path, capsys: Capture, text: str) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    lines = refused(capsys, "-f", str(path))
+    assert (len(lines), lines[0].startswith(f"{path}: ")) == (1, True)
+
+
+def test_stdin_and_a_list(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"kind": "List", "items": [job(), slice_class()]})))
+    assert planned(capsys, "-f", "-")["shape"]["hosts"] == 4
