@@ -25,6 +25,8 @@ class AdminClient:
         return self._request("POST", path, body)
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        # Says that there is no bench better than a refused connection would.
+        self._folder.read_state()
         connection = _UnixConnection(self._folder)
         try:
             headers = {"Content-Type": "application/json"} if body is not None else {}

@@ -70,7 +70,8 @@ class BenchFolder:
                     os.close(descriptor)
                     raise BenchError(f"a bench already runs in {self.path}; stop it with `sim down`") from None
                 time.sleep(0.01)
-        self._remove_leftovers()
+        # Options and log were put there for the bench that is about to start.
+        self._remove_all_but(self._lock, self.options, self.log)
         return descriptor
 
     def mark(self) -> None:
@@ -121,23 +122,26 @@ class BenchFolder:
             os.close(descriptor)
 
     def remove(self, *, seconds: float = 5.0) -> None:
-        """Remove it all. Absent is not an error.
+        """Remove it all. Absent is not an error. Raises BenchError for a folder that is not a bench's.
 
         A killed bench's mounts go a moment after its processes, so a busy folder is tried again for a while.
         """
+        if self.path.exists() and not self._lock.exists() and any(self.path.iterdir()):
+            raise BenchError(f"{self.path} is not a bench's folder; nothing was removed")
         deadline = time.monotonic() + seconds
         while self.path.exists():
             try:
+                # The lock goes last: it marks what is left as a bench's if this is broken off.
+                self._remove_all_but(self._lock)
                 shutil.rmtree(self.path)
             except OSError:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
 
-    def _remove_leftovers(self) -> None:
+    def _remove_all_but(self, *kept: Path) -> None:
         for leftover in self.path.iterdir():
-            # Options and log were put there for the bench that is about to start.
-            if leftover in (self._lock, self.options, self.log):
+            if leftover in kept:
                 continue
             if leftover.is_dir() and not leftover.is_symlink():
                 shutil.rmtree(leftover)
