@@ -23,6 +23,7 @@ from sim.demo.theme import (
     coloured,
     duration,
     ranks,
+    short_duration,
     shorten_middle,
     sparkline,
 )
@@ -57,7 +58,7 @@ def build_live_view(frame: Frame) -> RenderableType:
         slices = [each for each in story.slices.values() if each in story.now.slices]
         parts += [_slice(story, each) for each in slices]
         # Borders and headings take what is left out here: output and events share the rest of the screen.
-        used = 11 + sum(4 + len(story.hosts(each.metadata.name)) for each in slices)
+        used = 12 + sum(4 + len(story.hosts(each.metadata.name)) for each in slices)
         lines = max(4, min(14, (frame.height - used) // 2 - 2))
         parts += [_output(story, lines), _events(story, lines)]
     if frame.trouble:
@@ -91,11 +92,11 @@ def _job(job: TorchTPUJob, phases: Sequence[PhaseTime]) -> Panel:
             f"{shape.workers} workers",
             *facts,
         ]
-    conditions = Text("   ").join(_condition(job, each) for each in _CONDITIONS)
     body = Group(
         _chain(phases),
         Text(status.message or "not seen by the operator yet", no_wrap=True, overflow="ellipsis"),
-        Text(" · ".join(facts), style=QUIET) + Text("   ") + conditions,
+        Text(" · ".join(facts), style=QUIET, no_wrap=True, overflow="ellipsis"),
+        Text("   ").join(_condition(job, each) for each in _CONDITIONS),
     )
     phase = status.phase.value if status.phase is not None else "new"
     title = Text.assemble(("TorchTPUJob ", "bold"), f"{job.metadata.namespace}/{job.metadata.name}  ", coloured(phase))
@@ -114,7 +115,7 @@ def _chain(phases: Sequence[PhaseTime]) -> Text:
             chain.append(name, style=QUIET)
         else:
             chain.append(name, style=GOOD if phase.over else f"bold {WAITING}")
-            chain.append(f" {duration(phase.seconds)}", style=QUIET)
+            chain.append(f" {short_duration(phase.seconds)}", style=QUIET)
     return chain
 
 
@@ -139,8 +140,13 @@ def _slice(story: Story, slice_: TPUSlice) -> Panel:
         table.add_column(column, no_wrap=True)
     for host in story.hosts(name):
         _add_host(table, host)
+    for pod in story.now.pods:
+        if not pod.node:
+            table.add_row(
+                "", Text("not bound yet", style=QUIET), "", "", shorten_middle(pod.name, _POD_WIDTH), pod.state
+            )
     head = story.now.head()
-    if head is not None:
+    if head is not None and head.node:
         table.add_row(
             Text("head", style=QUIET),
             Text(shorten_middle(head.node, _NODE_WIDTH), style=QUIET),

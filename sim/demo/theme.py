@@ -36,6 +36,12 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
+def short_duration(seconds: float) -> str:
+    """`7s`, `1m05s`."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+
+
 def ranks(numbers: Sequence[int]) -> str:
     """`4-7` for a run of neighbours, else `0 2 5`."""
     if len(numbers) > 1 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):

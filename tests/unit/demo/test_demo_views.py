@@ -124,7 +124,7 @@ def test_the_picture_tells_phase_loss_events_and_trouble() -> None:
     text = "\n".join(draw(build_live_view(frame)))
     wanted = [
         "TorchTPUJob ml/llama  Running",
-        "Running 10 s › Finishing › Clean-up",
+        "Running 10s › Finishing › Clean-up",
         "running on 16 TPU devices",
         f"TPUSlice {SLICE}  Ready  4/4 nodes",
         "loss 1.0000 → 0.2500",
