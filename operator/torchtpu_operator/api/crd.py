@@ -16,6 +16,8 @@ from torchtpu_operator.api.rules import RULES
 from torchtpu_operator.api.slice import TPUSlice
 from torchtpu_operator.api.slice_class import TPUSliceClass
 
+FOLDERS: Final = ("crds", "charts/torchtpu-operator/crd-files")  # a chart cannot read files outside itself
+
 Schema = dict[str, Any]
 
 _DROP = {"title", "$defs", "examples", "deprecated", "const"}
@@ -181,24 +183,21 @@ def crd_files() -> dict[str, str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write `crds/`, or with --check say what differs (exit code 1)."""
+    """Write `crds/` and the chart's copy, or with --check say what differs (exit code 1)."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare only")
-    parser.add_argument("--dir", type=Path, default=Path(__file__).parents[3] / "crds", help="folder (default: crds/)")
+    parser.add_argument("--root", type=Path, default=Path(__file__).parents[3], help="root of the repository")
     options = parser.parse_args(argv)
-    stale = [
-        name
-        for name, text in crd_files().items()
-        if not (options.dir / name).exists() or (options.dir / name).read_text("utf-8") != text
-    ]
+    wanted = {options.root / folder / name: text for folder in FOLDERS for name, text in crd_files().items()}
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     if options.check:
-        for name in stale:
-            print(f"{options.dir / name} is out of date: run python -m torchtpu_operator.api.crd", file=sys.stderr)
+        for path in stale:
+            print(f"{path} is out of date: run python -m torchtpu_operator.api.crd", file=sys.stderr)
         return 1 if stale else 0
-    options.dir.mkdir(parents=True, exist_ok=True)
-    for name in stale:
-        (options.dir / name).write_text(crd_files()[name], "utf-8")
-        print(f"wrote {options.dir / name}")
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(wanted[path], "utf-8")
+        print(f"wrote {path}")
     return 0
 
 
