@@ -1,10 +1,6 @@
-"""The manifests of an attempt: golden files for whole RayClusters, single questions for the rest.
-
-TORCHTPU_WRITE_GOLDEN=1 writes the golden files anew; read the diff.
-"""
+"""The manifests of an attempt: golden files for whole RayClusters, single questions for the rest."""
 
 import base64
-import os
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +73,10 @@ def env_of(template: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_golden_manifest(name: str) -> None:
+def test_golden_manifest(name: str, rewrite_golden: bool) -> None:
     manifest = without_runner_files(build(JOBS[name]))
     path = GOLDEN / f"{name}.yaml"
-    if os.environ.get("TORCHTPU_WRITE_GOLDEN"):
+    if rewrite_golden:
         path.write_text(yaml.safe_dump(manifest, sort_keys=False, width=120))
     assert manifest == yaml.safe_load(path.read_text())
 
