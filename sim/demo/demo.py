@@ -21,6 +21,7 @@ from sim.demo.example import Example, read_example
 from sim.demo.head_log import HeadLog
 from sim.demo.installation import InstallationError
 from sim.demo.phases import PhaseTime, measure_phases
+from sim.demo.pod_logs import PodLogs
 from sim.demo.screens import Screen, open_screen
 from sim.demo.steps import Steps
 from sim.demo.story import Story, has_ended, is_complete
@@ -114,12 +115,14 @@ class Demo:
     def _watch(self, screen: Screen, reader: ClusterReader) -> None:
         """Until the job has ended and gave everything back. Raises DemoError at the deadline."""
         log = HeadLog(self._bench, reader, namespace=self._example.namespace)
+        pod_logs = PodLogs(self._bench)
         deadline = time.monotonic() + self._options.deadline
         try:
             while self._story is None or not self._story.is_over():
                 began, trouble = time.monotonic(), ""
                 try:
                     snapshot = reader.read()
+                    pod_logs.keep(snapshot)
                     story = self._story or Story(now=snapshot)
                     self._story = story.seen(snapshot).told(log.look(snapshot))
                 except ClusterError as error:

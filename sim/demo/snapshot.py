@@ -27,6 +27,7 @@ class Node:
 @dataclass(frozen=True, kw_only=True)
 class Pod:
     name: str
+    uid: str
     node: str
     """Empty until it is bound."""
     role: str
@@ -91,6 +92,7 @@ def _parse_pod(obj: Json) -> Pod:
     metadata, status = obj["metadata"], obj.get("status", {})
     return Pod(
         name=metadata["name"],
+        uid=metadata["uid"],
         node=obj["spec"].get("nodeName", ""),
         role=metadata.get("labels", {}).get(_NODE_TYPE, ""),
         state=_pod_state(obj),

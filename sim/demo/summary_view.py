@@ -135,11 +135,13 @@ def _calls(summary: Summary) -> RenderableType:
         if target == "kubernetes" and calls.events:
             which += f" (of these, events: {calls.events})"
         table.add_row(target, str(sum(writes.values())), which, str(calls.reads(target)))
+    notes = ["The operator was restarted: these are its calls since then."] if calls.restarted else []
     # That a pool is not there is an answer, not a refusal.
     refused = {call: n for call, n in summary.gke.get("refused", {}).items() if not call.endswith(" NOT_FOUND")}
     if refused:
-        table.caption = "GKE refused: " + ", ".join(f"{call} x{count}" for call, count in refused.items())
-        table.caption_justify = "left"
+        notes.append("GKE refused: " + ", ".join(f"{call} x{count}" for call, count in refused.items()))
+    if notes:
+        table.caption, table.caption_justify = "\n".join(notes), "left"
     return table
 
 

@@ -27,12 +27,15 @@ class Calls:
     """(target, verb) -> calls, whatever came of them."""
     events: int = 0
     """Kubernetes events that were written; each is one of the creates or merges."""
+    restarted: bool = False
+    """The operator was restarted meanwhile: what it had counted before that is not in here."""
 
     def since(self, before: "Calls") -> "Calls":
         """What was added. A counter that went back is a restarted operator's, and all of it is new."""
         return Calls(
             by_verb={key: _added(count, before.by_verb.get(key, 0)) for key, count in self.by_verb.items()},
             events=_added(self.events, before.events),
+            restarted=any(self.by_verb.get(key, 0) < count for key, count in before.by_verb.items()),
         )
 
     def writes(self, target: str) -> dict[str, int]:

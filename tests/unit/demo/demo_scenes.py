@@ -18,7 +18,7 @@ def a_node(number: int, *, ready: bool = True, chips: int = 4) -> Node:
 
 
 def a_ray_pod(name: str, *, node: str = "", role: str = "worker", state: str = "Running", ready: bool = True) -> Pod:
-    return Pod(name=name, node=node, role=role, state=state, ready=ready, created=at(0))
+    return Pod(name=name, uid=f"uid-{name}", node=node, role=role, state=state, ready=ready, created=at(0))
 
 
 def an_event(reason: str = "JobRunning", *, warning: bool = False, count: int = 1, name: str = "llama") -> Event:

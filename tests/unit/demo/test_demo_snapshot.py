@@ -14,7 +14,7 @@ CREATED = "2026-11-30T12:00:00Z"
 def a_pod_object(name: str, role: str = "worker", job: str = "llama", **status: Any) -> dict[str, Any]:
     labels = {"ray.io/node-type": role, "torchtpu.dev/job": job}
     return {
-        "metadata": {"name": name, "creationTimestamp": CREATED, "labels": labels},
+        "metadata": {"name": name, "uid": f"uid-{name}", "creationTimestamp": CREATED, "labels": labels},
         "spec": {"nodeName": "n"},
         "status": status,
     }
