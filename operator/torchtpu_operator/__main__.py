@@ -58,7 +58,7 @@ async def _serve(settings: OperatorSettings) -> int:
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGINT):  # kopf takes them over once it runs
         loop.add_signal_handler(number, task.cancel)
-    disable_created_metrics()  # they double the number of series
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the number of series
     metrics = Metrics()
     async with contextlib.AsyncExitStack() as stack:
         session: aiohttp.ClientSession = await stack.enter_async_context(build_session())

@@ -1,3 +1,4 @@
+# ruff: noqa: ASYNC110 - a real server is polled
 """A real kube-apiserver with what the operator needs around it: CRDs, rights, a simulated GKE, fake KubeRay and Ray heads."""
 
 import asyncio
