@@ -1,0 +1,82 @@
+"""Every call of the operator to the outside world, counted; the process may die before or after any of them."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+WRITES = {
+    "create",
+    "replace",
+    "merge",
+    "apply",
+    "delete",
+    "create_node_pool",
+    "delete_node_pool",
+    "submit",
+    "stop",
+}
+Side = Literal["before", "after"]
+
+
+@dataclass
+class Calls:
+    """The calls of all processes of one run, in order."""
+
+    die_at: tuple[int, Side] | None = None
+    """Number of the call (from 0) and on which side of it the process dies."""
+    only_writes: bool = True
+    """Whether reads are counted too: a death around a read differs from one after the write before it in time alone."""
+    made: list[str] = field(default_factory=list)
+    died: asyncio.Event = field(default_factory=asyncio.Event)
+    refuse: Callable[[str, tuple[Any, ...]], Exception | None] = lambda _name, _args: None
+    """Called with the name of a call and its arguments before it takes effect; what it returns is raised."""
+
+    def watched(self, inner: Any, target: str) -> Any:
+        return _Watched(inner, self, target)
+
+    async def enter(self, name: str, args: tuple[Any, ...]) -> int | None:
+        if (error := self.refuse(name, args)) is not None:
+            raise error
+        if self.only_writes and name.rsplit(".", 1)[-1] not in WRITES:
+            return None
+        number = len(self.made)
+        self.made.append(name)
+        await self._die(number, "before")
+        return number
+
+    async def leave(self, number: int | None) -> None:
+        if number is not None:
+            await self._die(number, "after")
+
+    async def _die(self, number: int, side: Side) -> None:
+        if self.die_at == (number, side):
+            self.died.set()
+            await asyncio.Future()  # the process does nothing more
+
+
+class _Watched:
+    def __init__(self, inner: Any, calls: Calls, target: str) -> None:
+        self._inner, self._calls, self._target = inner, calls, target
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+        if not inspect.iscoroutinefunction(method):
+            return method
+
+        async def call(*args: Any, **options: Any) -> Any:
+            number = await self._calls.enter(_label(self._target, name, args, options), args)
+            try:
+                return await method(*args, **options)
+            finally:
+                await self._calls.leave(number)
+
+        return call
+
+
+def _label(target: str, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> str:
+    if target != "kube":
+        return f"{target}.{name}"
+    dry = "dry-run " if options.get("dry_run") else ""
+    return f"{getattr(args[0], 'plural', args[0])} {dry}kube.{name}"

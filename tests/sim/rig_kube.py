@@ -1,0 +1,59 @@
+"""The in-memory Kubernetes API with pods that take time to end, as a kubelet makes them."""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from tests.doubles.kube import MemoryKube, Name
+from torchtpu_operator.clients.kinds import PODS, Kind
+
+KUBELET = "sim/kubelet"  # stands for the kubelet's part in a pod's deletion
+
+
+@dataclass
+class SimKube(MemoryKube):
+    """`MemoryKube`, but a pod is gone only when its kubelet says so, or by force (grace 0)."""
+
+    async def delete(
+        self,
+        kind: Kind,
+        name: str,
+        *,
+        uid: str,
+        namespace: str | None = None,
+        resource_version: str | None = None,
+        grace_seconds: int | None = None,
+    ) -> dict[str, Any] | None:
+        if kind == PODS and grace_seconds == 0:
+            self.bury(name, namespace=namespace or "")
+        return await super().delete(
+            kind,
+            name,
+            uid=uid,
+            namespace=namespace,
+            resource_version=resource_version,
+            grace_seconds=grace_seconds,
+        )
+
+    def bury(self, name: str, *, namespace: str) -> None:
+        """The kubelet (or whoever acts in its place) confirms that nothing of the pod runs any more."""
+        key = (PODS.plural, namespace, name)
+        if (there := self._objects.get(key)) is not None:
+            changed = copy.deepcopy(there)
+            changed["metadata"]["finalizers"] = []
+            self._update(key, PODS, there, changed)
+
+    def _update(self, key: Name, kind: Kind, there: dict[str, Any], new: dict[str, Any]) -> None:
+        if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
+            self._objects[key] = {**there, "metadata": {**there["metadata"], "finalizers": []}}
+        super()._update(key, kind, there, new)
+
+    def _remove(self, key: Name, kind: Kind) -> None:
+        there = self._objects[key]
+        if there["metadata"].get("finalizers"):  # a child that goes with its owner still has to end
+            leaving = copy.deepcopy(there)
+            leaving["metadata"]["deletionTimestamp"] = self.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
+            leaving["metadata"]["deletionGracePeriodSeconds"] = 30
+            self._update(key, kind, there, leaving)
+            return
+        super()._remove(key, kind)
