@@ -21,8 +21,11 @@ NEEDED_GIB = 8  # torch's CUDA build with its libraries, once in uv's cache and 
 
 
 def main() -> int:
-    if sys.version_info < (3, 11):
-        print(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: run `make PYTHON=python3.11 ...`", file=sys.stderr)
+    if sys.version_info < (3, 11):  # noqa: UP036 - run by whatever python3 is there
+        print(
+            f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: run `make PYTHON=python3.11 ...`",
+            file=sys.stderr,
+        )
         return 1
     try:
         if sys.argv[1:] == ["lock"]:
@@ -57,7 +60,9 @@ def dependencies() -> Path:
     CACHE.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(CACHE).free / 2**30
     if free < NEEDED_GIB:
-        raise OSError(f"{CACHE} has {free:.1f} GiB free, {NEEDED_GIB} are needed: free some, or set TORCHTPU_CACHE to another disk")
+        raise OSError(
+            f"{CACHE} has {free:.1f} GiB free, {NEEDED_GIB} are needed: free some, or set TORCHTPU_CACHE to another disk"
+        )
     began = time.monotonic()
     count = sum(1 for line in LOCK.read_text().splitlines() if "==" in line and not line.startswith((" ", "#")))
     print(f"python: installing {count} locked packages into {prefix} (about 1 minute, 5 GB)", flush=True)
@@ -96,7 +101,9 @@ def checkout(prefix: Path) -> None:
     run(uv, "venv", "--quiet", "--python", sys.executable, str(venv))
     python = f"python{sys.version_info.major}.{sys.version_info.minor}"
     site = venv / "lib" / python / "site-packages"
-    (site / "_dependencies.pth").write_text(f"import site; site.addsitedir({str(prefix / 'lib' / python / 'site-packages')!r})\n")
+    (site / "_dependencies.pth").write_text(
+        f"import site; site.addsitedir({str(prefix / 'lib' / python / 'site-packages')!r})\n"
+    )
     build = [
         uv, "pip", "install", "--quiet", "--no-deps", "--python", str(venv / "bin" / "python"), "--editable", str(REPO),
     ]  # fmt: skip

@@ -20,7 +20,7 @@ RELEASE = "torchtpu"
 Obj = dict[str, Any]
 
 
-class WaitedInVain(AssertionError):
+class WaitTimeoutError(AssertionError):
     """A wait that ended without what it waited for; the text has the last state."""
 
 
@@ -109,13 +109,13 @@ class Operated:
     # --- waiting
 
     def until(self, what: str, look: Callable[[], Any], *, seconds: float = 120.0, every: float = 0.5) -> Any:
-        """The first true value of `look`; raises WaitedInVain with the operator's log in it."""
+        """The first true value of `look`; raises WaitTimeoutError with the operator's log in it."""
         end = time.monotonic() + seconds
         while True:
             if value := look():
                 return value
             if time.monotonic() >= end:
-                raise WaitedInVain(f"not within {seconds:.0f} s: {what}\n{self.picture()}")
+                raise WaitTimeoutError(f"not within {seconds:.0f} s: {what}\n{self.picture()}")
             time.sleep(every)
 
     def until_phase(self, namespace: str, name: str, *phases: str, seconds: float = 120.0) -> Obj:
