@@ -31,7 +31,7 @@ def pod_phase(view: PodView) -> str:
     if view.failed and view.ended:
         return "Failed"
     policy = view.pod["spec"].get("restartPolicy", "Always")
-    if not is_initialized(view) and not any(isinstance(c.state, Running) or c.restarts for c in view.main):
+    if not is_initialized(view):
         broken = any(_exit_code(c) not in (None, 0) and not c.is_sidecar for c in view.init)
         return "Failed" if view.ended and broken else "Pending"
     if view.ended and all(isinstance(c.state, Terminated) for c in view.main):
@@ -44,8 +44,9 @@ def pod_phase(view: PodView) -> str:
 
 
 def is_initialized(view: PodView) -> bool:
-    """Every init container is done, every sidecar has started."""
-    return all(c.started if c.is_sidecar else _exit_code(c) == 0 for c in view.init)
+    """Every init container is done, every sidecar has started; once true, always true."""
+    begun = any(not isinstance(c.state, Waiting) or c.last for c in view.main)
+    return begun or all(c.started if c.is_sidecar else _exit_code(c) == 0 for c in view.init)
 
 
 def is_ready(view: PodView) -> bool:

@@ -72,6 +72,13 @@ PHASES = {
         policy="Never",
         want="Running",
     ),
+    "ended, and the sidecar after it": Case(
+        init=[_container(state=_ended(0), sidecar=True)],
+        main=[_container(state=_ended(0))],
+        policy="Never",
+        ended=True,
+        want="Succeeded",
+    ),
     "between two starts": Case(main=[_container(state=_ended(1))], want="Running"),
     "deleted and ended by a signal": Case(
         main=[_container(state=_ended(137))], ended=True, deleted=True, want="Failed"

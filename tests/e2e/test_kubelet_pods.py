@@ -1,0 +1,408 @@
+"""Pods on the bench's kubelet, as the real apiserver, scheduler, controllers and kubectl see them."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from sim.bench import Bench, BenchOptions
+from sim.kubelet import KubeletSettings
+
+Obj = dict[str, Any]
+
+OPERATOR = "ghcr.io/torchtpu/torchtpu-operator:0.1.0"
+RAY = "us-docker.pkg.dev/acme/ml/ray-torchtpu:2.60.0"
+WAIT_SECONDS = 90.0
+
+MAKE_POOL = """
+import grpc, time
+from google.cloud import container_v1 as gke
+from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
+client = gke.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=grpc.insecure_channel("10.96.0.20:443")))
+where = "projects/demo/locations/us-east5"
+pool = {"name": "v6e", "initial_node_count": 4, "locations": ["us-east5-b"],
+        "config": {"machine_type": "ct6e-standard-4t"}, "placement_policy": {"type_": "COMPACT", "tpu_topology": "4x4"}}
+operation = client.create_node_pool(parent=f"{where}/clusters/bench", node_pool=gke.NodePool(pool), retry=None, timeout=30)
+while operation.status != gke.Operation.Status.DONE:
+    time.sleep(0.3)
+    operation = client.get_operation(name=f"{where}/operations/{operation.name}", retry=None, timeout=30)
+"""
+
+
+class Cluster:
+    """The bench through kubectl."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+
+    def apply(self, *objects: Obj) -> None:
+        self.bench.kubectl("apply", "-f", "-", input="\n---\n".join(json.dumps(each) for each in objects))
+
+    def get(self, kind: str, name: str) -> Obj | None:
+        text = self.bench.kubectl("get", kind, name, "-o", "json", "--ignore-not-found")
+        found: Obj | None = json.loads(text) if text.strip() else None
+        return found
+
+    def list(self, kind: str) -> list[Obj]:
+        items: list[Obj] = json.loads(self.bench.kubectl("get", kind, "-o", "json"))["items"]
+        return items
+
+    def until(self, what: str, look: Callable[[], Any]) -> Any:
+        """The first true value; fails with a picture of the cluster."""
+        end = time.monotonic() + WAIT_SECONDS
+        while not (value := look()):
+            if time.monotonic() > end:
+                pytest.fail(f"not within {WAIT_SECONDS:g} s: {what}\n{self.bench.kubectl('describe', 'pods')[-6000:]}")
+            time.sleep(0.2)
+        return value
+
+    def until_phase(self, name: str, *phases: str) -> Obj:
+        def look() -> Obj | None:
+            pod = self.get("pod", name)
+            return pod if pod and pod["status"].get("phase") in phases else None
+
+        found: Obj = self.until(f"pod {name} is {phases}", look)
+        return found
+
+    def until_ready(self, name: str) -> Obj:
+        found: Obj = self.until(f"pod {name} is ready", lambda: self._ready(name))
+        return found
+
+    def until_waiting(self, name: str, reason: str) -> Obj:
+        """The status of the first container once it waits for that reason."""
+
+        def look() -> Obj | None:
+            statuses = ((self.get("pod", name) or {}).get("status") or {}).get("containerStatuses") or [{}]
+            status: Obj = statuses[0]
+            return status if status.get("state", {}).get("waiting", {}).get("reason") == reason else None
+
+        found: Obj = self.until(f"pod {name} waits: {reason}", look)
+        return found
+
+    def until_gone(self, kind: str, name: str) -> None:
+        self.until(f"{kind} {name} is gone", lambda: self.get(kind, name) is None)
+
+    def log(self, name: str, *options: str) -> str:
+        return self.bench.kubectl("logs", name, *options)
+
+    def exec(self, name: str, *command: str, options: tuple[str, ...] = (), input: str | None = None) -> str:
+        return self.bench.kubectl("exec", name, *options, "--", *command, input=input)
+
+    def _ready(self, name: str) -> Obj | None:
+        pod = self.get("pod", name)
+        conditions = (pod or {}).get("status", {}).get("conditions") or ()
+        return pod if any(c["type"] == "Ready" and c["status"] == "True" for c in conditions) else None
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A bench without KubeRay, whose back-offs a test can wait for."""
+    quick = KubeletSettings(back_off_base=1.0, config_retry=0.5, volume_sync_period=1.0)
+    options = BenchOptions(kuberay=False, cpu_nodes=2, kubelet_settings=quick)
+    with Bench(tmp_path_factory.mktemp("kubelet") / "bench", options) as bench:
+        yield Cluster(bench)
+
+
+def a_pod(
+    name: str, script: str, *, image: str = "busybox", policy: str = "Never", spec: Obj | None = None, **container: Any
+) -> Obj:
+    """One container that runs a shell script; `spec` and `container` add fields."""
+    main = {"name": "main", "image": image, "command": ["sh", "-c", script], **container}
+    fields = {"restartPolicy": policy, "terminationGracePeriodSeconds": 3, "containers": [main], **(spec or {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}}, "spec": fields}
+
+
+def a_config_map(name: str, **data: str) -> Obj:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def a_secret(name: str, **data: str) -> Obj:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
+
+
+FOREVER = "trap 'exit 0' TERM; while true; do sleep 0.1; done"
+
+
+def test_a_pod_gets_its_environment_volumes_names_and_credentials(cluster: Cluster) -> None:
+    script = """
+    echo "env $X $IP $CM $SECRET $OPTIONAL"
+    echo "files $(cat /shared/from-init) $(cat /projected/renamed) $(stat -Lc %a /projected/renamed) $(cat /one)"
+    echo "shm $(df -m /dev/shm | tail -1 | awk '{print $2}')"
+    echo "names $(hostname) $(getent hosts $(hostname) | awk '{print $1}') $(grep -c . /etc/resolv.conf)"
+    echo "dns $(getent hosts kubernetes.default | awk '{print $1}')"
+    at=/var/run/secrets/kubernetes.io/serviceaccount
+    echo "api $(wget -qO- --ca-certificate=$at/ca.crt --header="Authorization: Bearer $(cat $at/token)" \
+      https://kubernetes.default/api | grep -c APIVersions) $(cat $at/namespace)"
+    """
+    pod = a_pod(
+        "whole",
+        script,
+        env=[
+            {"name": "A", "value": "a"},
+            {"name": "X", "value": "$(A)-$$(A)-$(NONE)"},
+            {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            {"name": "CM", "valueFrom": {"configMapKeyRef": {"name": "whole", "key": "k"}}},
+            {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "whole", "key": "s"}}},
+            {"name": "OPTIONAL", "valueFrom": {"secretKeyRef": {"name": "none", "key": "s", "optional": True}}},
+        ],
+        volumeMounts=[
+            {"name": "shared", "mountPath": "/shared"},
+            {"name": "shm", "mountPath": "/dev/shm"},
+            {"name": "projected", "mountPath": "/projected"},
+            {"name": "config", "mountPath": "/one", "subPath": "k"},
+        ],
+        spec={
+            "hostname": "own-name",
+            "initContainers": [
+                {
+                    "name": "init",
+                    "image": "busybox",
+                    "command": ["sh", "-c", "echo one > /shared/from-init"],
+                    "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
+                }
+            ],
+            "volumes": [
+                {"name": "shared", "emptyDir": {}},
+                {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "100Mi"}},
+                {"name": "config", "configMap": {"name": "whole"}},
+                {
+                    "name": "projected",
+                    "projected": {
+                        "sources": [
+                            {"configMap": {"name": "whole", "items": [{"key": "k", "path": "renamed", "mode": 0o440}]}}
+                        ]
+                    },
+                },
+            ],
+        },
+    )
+    cluster.apply(a_config_map("whole", k="v"), a_secret("whole", s="hidden"), pod)
+    ended = cluster.until_phase("whole", "Succeeded", "Failed")
+    address = ended["status"]["podIP"]
+    assert cluster.log("whole").splitlines() == [
+        f"env a-$(A)-$(NONE) {address} v hidden ",
+        "files one v 440 v",
+        "shm 100",
+        f"names own-name {address} 3",
+        "dns 10.96.0.1",
+        "api 1 default",
+    ]
+    assert ended["status"]["phase"] == "Succeeded"
+
+
+def test_a_crashing_container_is_started_again_with_back_off(cluster: Cluster) -> None:
+    cluster.apply(
+        a_pod("crash", "echo last words; exit 3", policy="Always", terminationMessagePolicy="FallbackToLogsOnError")
+    )
+    status = cluster.until_waiting("crash", "CrashLoopBackOff")
+    last = status["lastState"]["terminated"]
+    assert (last["exitCode"], last["reason"], last["message"]) == (3, "Error", "last words\n")
+    assert cluster.get("pod", "crash")["status"]["phase"] == "Running"  # type: ignore[index]
+    cluster.until(
+        "three starts", lambda: cluster.get("pod", "crash")["status"]["containerStatuses"][0]["restartCount"] >= 2
+    )  # type: ignore[index]
+    assert cluster.log("crash", "--previous") == "last words\n"
+
+
+def test_what_cannot_start_says_why(cluster: Cluster) -> None:
+    cluster.apply(
+        a_pod("no-command", "", command=["no-such-program"]),
+        a_pod("no-image", "", image="nobody/nothing:1"),
+        a_pod(
+            "no-config", "echo $A", env=[{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "later", "key": "k"}}}]
+        ),
+        a_pod(
+            "no-volume",
+            "cat /secret/k",
+            volumeMounts=[{"name": "v", "mountPath": "/secret"}],
+            spec={"volumes": [{"name": "v", "secret": {"secretName": "later"}}]},
+        ),
+    )
+    ended = cluster.until_phase("no-command", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"], "no-such-program" in ended["message"]) == (128, "StartError", True)
+    image = cluster.until_waiting("no-image", "ImagePullBackOff")["state"]["waiting"]
+    assert image["message"].startswith('Back-off pulling image "nobody/nothing:1": ErrImagePull: ')
+    config = cluster.until_waiting("no-config", "CreateContainerConfigError")["state"]["waiting"]
+    assert config["message"] == 'configmap "later" not found'
+    cluster.until(
+        "an event about the volume",
+        lambda: [e for e in cluster.list("events") if e["reason"] == "FailedMount" and "later" in e["message"]],
+    )
+    cluster.apply(a_config_map("later", k="came"), a_secret("later", k="came too"))
+    for name, words in {"no-config": "came", "no-volume": "came too"}.items():
+        cluster.until_phase(name, "Succeeded")
+        assert cluster.log(name).strip() == words
+
+
+def test_exec_speaks_with_the_container(cluster: Cluster) -> None:
+    cluster.apply(a_pod("shell", FOREVER, env=[{"name": "A", "value": "from the pod"}], workingDir="/tmp"))
+    cluster.until_ready("shell")
+    large = "x" * 2_000_000
+    assert cluster.exec("shell", "sh", "-c", "echo $A; pwd; cat /proc/1/comm") == "from the pod\n/tmp\nsh\n"
+    assert cluster.exec("shell", "cat", options=("-i",), input=large) == large
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        cluster.exec("shell", "sh", "-c", "echo trouble >&2; exit 7")
+    assert (caught.value.returncode, "trouble" in caught.value.stderr) == (7, True)
+
+
+def test_logs_can_be_followed_and_cut(cluster: Cluster) -> None:
+    cluster.apply(a_pod("talker", "for i in 1 2 3; do echo line $i; sleep 0.3; done"))
+    cluster.until("it has begun", lambda: cluster.get("pod", "talker")["status"].get("phase") != "Pending")  # type: ignore[index]
+    assert cluster.log("talker", "-f") == "line 1\nline 2\nline 3\n"
+    assert cluster.log("talker", "--tail=1") == "line 3\n"
+
+
+def test_probes_decide_on_readiness_and_restart(cluster: Cluster) -> None:
+    served = a_pod(
+        "served",
+        "",
+        image=RAY,
+        policy="Always",
+        command=["python", "-m", "http.server", "8000"],
+        ports=[{"name": "web", "containerPort": 8000}],
+        startupProbe={"tcpSocket": {"port": 8000}, "periodSeconds": 1, "failureThreshold": 60},
+        readinessProbe={"httpGet": {"path": "/tmp/ready", "port": "web"}, "periodSeconds": 1, "failureThreshold": 1},
+        livenessProbe={
+            "exec": {"command": ["sh", "-c", "! test -e /tmp/dead"]},
+            "periodSeconds": 1,
+            "failureThreshold": 2,
+        },
+        workingDir="/",
+    )
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "served"},
+        "spec": {"clusterIP": "None", "selector": {"app": "served"}},
+    }
+    cluster.apply(served, service, a_pod("client", FOREVER))
+    cluster.until(
+        "startup succeeded",
+        lambda: cluster.get("pod", "served")["status"].get("containerStatuses", [{}])[0].get("started"),
+    )  # type: ignore[index]
+    cluster.until_ready("client")
+    assert not cluster._ready("served")
+    cluster.exec("served", "touch", "/tmp/ready")
+    address = cluster.until_ready("served")["status"]["podIP"]
+    resolve = ("sh", "-c", "getent hosts served | awk '{print $1}'")
+    cluster.until("the name resolves", lambda: cluster.exec("client", *resolve).strip() == address)
+    cluster.exec("served", "touch", "/tmp/dead")
+    cluster.until(
+        "restarted", lambda: cluster.get("pod", "served")["status"]["containerStatuses"][0]["restartCount"] == 1
+    )  # type: ignore[index]
+
+
+def test_a_pod_ends_as_its_owner_asks(cluster: Cluster) -> None:
+    grace = "trap 'echo asked; echo bye > /dev/termination-log; exit 0' TERM; while true; do sleep 0.1; done"
+    cluster.apply(
+        a_pod(
+            "polite", grace, lifecycle={"preStop": {"exec": {"command": ["sh", "-c", "echo pre-stop > /proc/1/fd/1"]}}}
+        ),
+        a_pod("stubborn", "trap '' TERM; while true; do sleep 0.1; done", spec={"terminationGracePeriodSeconds": 1}),
+        a_pod("deaf", "sleep 1000", spec={"terminationGracePeriodSeconds": 600}),
+    )
+    for name in ("polite", "stubborn", "deaf"):
+        cluster.until_ready(name)
+    follow = subprocess.Popen(
+        [*cluster.bench.inside_argv(), "kubectl", "logs", "-f", "polite"],
+        env=cluster.bench.inside_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    cluster.bench.kubectl("delete", "pod", "polite", "stubborn", "--timeout=60s")
+    cluster.bench.kubectl("delete", "pod", "deaf", "--grace-period=0", "--force")
+    assert follow.communicate(timeout=30)[0] == "pre-stop\nasked\n"
+    for name in ("polite", "stubborn", "deaf"):
+        cluster.until_gone("pod", name)
+    cluster.until("no process of them is left", lambda: "sleep 1000" not in cluster.bench.exec_inside(["ps", "ax"]))
+
+
+def test_a_job_with_a_sidecar_completes(cluster: Cluster) -> None:
+    pod = a_pod(
+        "worker",
+        "cat /shared/ready; echo done",
+        volumeMounts=[{"name": "shared", "mountPath": "/shared"}],
+        spec={
+            "initContainers": [
+                {
+                    "name": "sidecar",
+                    "image": "busybox",
+                    "restartPolicy": "Always",
+                    "command": ["sh", "-c", "echo up > /shared/ready; " + FOREVER],
+                    "startupProbe": {"exec": {"command": ["test", "-e", "/shared/ready"]}, "periodSeconds": 1},
+                    "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
+                }
+            ],
+            "volumes": [{"name": "shared", "emptyDir": {}}],
+        },
+    )
+    template = {"metadata": {"labels": {"app": "job"}}, "spec": pod["spec"]}
+    cluster.apply(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sum"}, "spec": {"template": template}}
+    )
+    cluster.bench.kubectl("wait", "--for=condition=Complete", "job/sum", f"--timeout={WAIT_SECONDS:g}s")
+    assert cluster.log("job/sum", "-c", "main") == "up\ndone\n"
+
+
+def test_the_operators_image_is_non_root_and_knows_no_stand_in(cluster: Cluster) -> None:
+    look = "id -u; python -c 'import torchtpu_operator; print(\"operator\")'; python -c 'import torch_tpu' 2>&1 | tail -1; touch /etc/x"
+    secure = {"runAsNonRoot": True, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    cluster.apply(a_pod("operator", look, image=OPERATOR, securityContext=secure))
+    cluster.until_phase("operator", "Failed", "Succeeded")
+    assert cluster.log("operator").splitlines()[:3] == [
+        "65532",
+        "operator",
+        "ModuleNotFoundError: No module named 'torch_tpu'",
+    ]
+    assert "cannot touch '/etc/x'" in cluster.log("operator")
+
+
+def test_a_config_map_in_a_volume_follows_its_source(cluster: Cluster) -> None:
+    pod = a_pod(
+        "follower",
+        FOREVER,
+        volumeMounts=[{"name": "v", "mountPath": "/v"}],
+        spec={"volumes": [{"name": "v", "configMap": {"name": "moving"}}]},
+    )
+    cluster.apply(a_config_map("moving", k="old"), pod)
+    cluster.until_ready("follower")
+    assert cluster.exec("follower", "cat", "/v/k") == "old"
+    cluster.apply(a_config_map("moving", k="new"))
+    cluster.until("the file changes", lambda: cluster.exec("follower", "cat", "/v/k") == "new")
+
+
+def test_hosts_with_chips_and_hosts_that_go(cluster: Cluster) -> None:
+    cluster.bench.exec_inside(["python", "-c", MAKE_POOL])
+    nodes = [n for n in cluster.list("nodes") if n["metadata"]["labels"].get("cloud.google.com/gke-nodepool") == "v6e"]
+    assert [n["status"]["allocatable"]["google.com/tpu"] for n in nodes] == ["4"] * 4
+    names = [n["metadata"]["name"] for n in nodes]
+
+    def on(node: str, name: str, chips: int) -> Obj:
+        return a_pod(
+            name,
+            "echo $TPU_TOPOLOGY $TPU_ACCELERATOR_TYPE; " + FOREVER,
+            env=[{"name": "TPU_ACCELERATOR_TYPE", "value": "own"}],
+            resources={"limits": {"google.com/tpu": str(chips)}},
+            spec={
+                "nodeSelector": {"kubernetes.io/hostname": node},
+                "tolerations": [{"key": "google.com/tpu", "operator": "Exists"}],
+            },
+        )
+
+    cluster.apply(on(names[0], "whole-host", 4), on(names[1], "half-host", 2), on(names[2], "lost", 4))
+    cluster.until_ready("whole-host")
+    assert cluster.log("whole-host") == "4x4 own\n"
+    refused = cluster.until_phase("half-host", "Failed")["status"]
+    assert (refused["reason"], "must request all 4 chips" in refused["message"]) == ("UnexpectedAdmissionError", True)
+    cluster.until_ready("lost")
+
+    before = cluster.bench.exec_inside(["ps", "ax"]).count("TPU_TOPOLOGY")
+    cluster.bench.fault("node-vanish", node=names[2])
+    cluster.until_gone("node", names[2])
+    assert cluster.bench.exec_inside(["ps", "ax"]).count("TPU_TOPOLOGY") < before
+    cluster.bench.fault("pod-kill", namespace="default", pod="whole-host", reason="OOMKilled")
+    ended = cluster.until_phase("whole-host", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
