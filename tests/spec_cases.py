@@ -380,6 +380,16 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
         job(rayVersion=2.6),
         ('spec.rayVersion: "number": spec.rayVersion in body must be of type string: "number"',),
     ),
+    "null where nothing need be": (
+        job(image=None, env=[{"name": "A", "value": None}], template={"spec": None}),
+        (),
+    ),
+    "a resource of null": (
+        job(template=pod(containers=[{"name": "ray", "resources": {"limits": {"cpu": None}}}])),
+        (),
+    ),
+    "null where there is a default": (job(numSlices=None, launcher=None, failurePolicy={"maxRestarts": None}), ()),
+    "null where other APIs take it": (job(template=pod(affinity=None)), ()),
     "deadlines without end": (
         job(queueDeadlineSeconds=None, activeDeadlineSeconds=None, ttlSecondsAfterFinished=None),
         (),

@@ -1,15 +1,20 @@
 """The CRDs in a real kube-apiserver: accepted, complete, and refusing in the same words as the Python side."""
 
 import json
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
+from sim import tools
 from sim.control_plane import ApiServer
+from sim.control_plane.api_client import wait_until
 from tests.spec_cases import CASES, JOB, SLICE, Document, generated, job
 from torchtpu_operator.api import JobPhase, JobStatus, Reason, TorchTPUJob, set_condition, to_dict
 from torchtpu_operator.api.conditions import kstatus
@@ -52,6 +57,7 @@ FULL_STATUS = JobStatus(
         (), type="Ready", status=True, reason=Reason.RUNNING, message="ok", observed_generation=1, now=NOW
     ),
 )
+GOLDEN = Path(__file__).parents[1] / "golden" / "ray_cluster"
 _PREFIXES = ("Invalid value: ", "Forbidden: ", "Required value: ")
 
 
@@ -61,6 +67,28 @@ class Api:
     def __init__(self, api_client: client.ApiClient) -> None:
         self.objects = client.CustomObjectsApi(api_client)
         self.extensions = client.ApiextensionsV1Api(api_client)
+
+    def wait_for(self, crd: str) -> None:
+        """`kubectl wait` fails on a CRD whose status has no conditions yet."""
+
+        def established() -> bool:
+            found = self.extensions.read_custom_resource_definition(crd).status
+            conditions = (found.conditions if found else None) or ()
+            return any(each.type == "Established" and each.status == "True" for each in conditions)
+
+        wait_until(established, what=crd, seconds=60, check=lambda: None)
+        wait_until(lambda: self._serves(crd), what=crd, seconds=60, check=lambda: None)
+
+    def _serves(self, crd: str) -> bool:
+        plural, _, group = crd.partition(".")
+        version = "v1" if group == "ray.io" else "v1alpha1"
+        try:
+            self.objects.list_cluster_custom_object(group, version, plural)
+        except ApiException as error:
+            if error.status not in (404, 429):
+                raise
+            return False
+        return True
 
     def create(self, document: Document, *, dry_run: bool = False) -> Document:
         arguments: dict[str, Any] = {"field_validation": "Strict"} | ({"dry_run": "All"} if dry_run else {})
@@ -113,8 +141,8 @@ def api(server: ApiServer) -> Iterator[Api]:
         made = Api(api_client)
         for text in crd_files().values():
             server.kubectl("apply", "--server-side", "-f", "-", input=text)
-        for name in KINDS.values():
-            server.kubectl("wait", "--for=condition=Established", f"crd/{name.plural}.torchtpu.dev", "--timeout=60s")
+        for kind in KINDS.values():
+            made.wait_for(f"{kind.plural}.torchtpu.dev")
         yield made
 
 
@@ -310,3 +338,38 @@ def test_columns_answer_what_and_why(api: Api, server: ApiServer) -> None:
         ["NAME", "PHASE", "SHAPE", "SLICES", "ATTEMPT", "AGE", "MESSAGE"],
         ["llama-ft", "Running", "v6e-4x4", "1/1", "2", table[1].split()[6], "16", "workers", "run"],
     ]
+
+
+def test_kuberay_takes_every_golden_ray_cluster(api: Api, server: ApiServer) -> None:
+    """KubeRay 1.5.0's own CRD, with unknown fields refused; and the pods of its templates, by the apiserver."""
+    manifests = {path.stem: yaml.safe_load(path.read_text()) for path in GOLDEN.glob("*-*.yaml")}
+    server.kubectl("apply", "--server-side", "-f", str(tools.kuberay_crds() / "ray.io_rayclusters.yaml"))
+    api.wait_for("rayclusters.ray.io")
+    server.kubectl("create", "serviceaccount", "trainer")
+    refused = {}
+    for name, manifest in manifests.items():
+        for template in (
+            manifest["spec"]["headGroupSpec"]["template"],
+            *(group["template"] for group in manifest["spec"]["workerGroupSpecs"]),
+        ):
+            template["spec"]["volumes"][0]["configMap"].pop("items")  # a placeholder in the golden file
+            template["spec"].pop("priorityClassName", None)
+        manifest["metadata"]["namespace"] = "default"
+        pods = [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"{name}-{role}", "namespace": "default"},
+                "spec": template["spec"],
+            }
+            for role, template in (
+                ("head", manifest["spec"]["headGroupSpec"]["template"]),
+                ("worker", manifest["spec"]["workerGroupSpecs"][0]["template"]),
+            )
+        ]
+        for document in (manifest, *pods):
+            try:
+                server.kubectl("create", "--dry-run=server", "--validate=strict", "-f", "-", input=json.dumps(document))
+            except subprocess.CalledProcessError as error:
+                refused[f"{document['kind']} {document['metadata']['name']}"] = error.stderr
+    assert (refused, len(manifests)) == ({}, 5)

@@ -105,7 +105,6 @@ class FailurePolicy(ApiModel):
         description="End an attempt none of whose ranks printed a line or touched its heartbeat file for so long. "
         "Unset: never.",
         ge=60,
-        json_schema_extra={"nullable": True},
     )
     rules: tuple[FailureRule, ...] = Field(
         (), description="Rules by exit code, in order; without a match: Restart.", max_length=20
@@ -230,7 +229,6 @@ class JobSpec(ApiModel):
         description="Longest single wait for limits, a paused class or a queue; its clock starts with each such wait. "
         "Unset: no end.",
         ge=1,
-        json_schema_extra={"nullable": True},
     )
     capacity_deadline_seconds: int | None = Field(
         14400,
@@ -248,7 +246,6 @@ class JobSpec(ApiModel):
         description="Longest life of the job, in seconds, from its first attempt over all attempts; starts again at "
         "resume. Unset: no end.",
         ge=1,
-        json_schema_extra={"nullable": True},
     )
     stop_grace_period_seconds: int = Field(
         60, description="Time between SIGTERM and SIGKILL for the workers when the job is stopped.", ge=0, le=3600
@@ -265,7 +262,6 @@ class JobSpec(ApiModel):
         description="Delete the job so long after it ended. Unset: keep it. Ignored, with a Warning event, on objects "
         "that Argo or Flux track: they would make it again and so run it again.",
         ge=0,
-        json_schema_extra={"nullable": True},
     )
 
 

@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -10,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from torchtpu_operator.api import constants
 from torchtpu_operator.api.base import ApiObject, model_in
+from torchtpu_operator.api.crd import structural
 from torchtpu_operator.api.job import TorchTPUJob
 from torchtpu_operator.api.rule import Violation
 from torchtpu_operator.api.rules import violations
@@ -55,7 +57,7 @@ def parse(document: Mapping[str, Any]) -> ApiObject:
         expected = f"apiVersion {constants.API_VERSION} and one of the kinds {', '.join(KINDS)}"
         raise InvalidObjectError((Violation(path="kind", message=f"{kind!r} is not known: use {expected}"),))
     try:
-        obj = model.model_validate_json(json.dumps(document), strict=True)
+        obj = model.model_validate_json(json.dumps(_without_nulls(dict(document), _schema(model))), strict=True)
     except ValidationError as error:
         details = [detail for detail in error.errors(include_url=False) if not _is_echo(detail)]
         found = tuple(dict.fromkeys(_violation(detail, model) for detail in details))
@@ -63,6 +65,25 @@ def parse(document: Mapping[str, Any]) -> ApiObject:
     if found := violations(obj):
         raise InvalidObjectError(found)
     return obj
+
+
+@cache
+def _schema(model: type[ApiObject]) -> dict[str, Any]:
+    return structural(model)
+
+
+def _without_nulls(value: Any, schema: Mapping[str, Any]) -> Any:
+    """The value as the apiserver takes it: a field that is null is one that is not there, unless it is another API's."""
+    if isinstance(value, list):
+        return [_without_nulls(entry, schema.get("items", {})) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    nodes = {name: schema.get("properties", {}).get(name, schema.get("additionalProperties")) for name in value}
+    return {
+        name: _without_nulls(entry, nodes[name] or {})
+        for name, entry in value.items()
+        if entry is not None or nodes[name] is None
+    }
 
 
 def _is_echo(detail: ErrorDetails) -> bool:
