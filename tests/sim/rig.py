@@ -127,6 +127,7 @@ class Outside:
         self.calls = Calls()
         self.recorder = Recorder()
         self.tasks: list[asyncio.Task[None]] = []
+        self.deaths = 0
         self.phases: list[str] = []
         """Phases of the jobs, as they were written."""
         self.overlaps: list[str] = []
@@ -341,6 +342,7 @@ async def _keep_running(outside: Outside, *, down_seconds: float) -> None:
             running.cancel()
             died.cancel()
             await asyncio.gather(running, died, return_exceptions=True)
+        outside.deaths += 1
         outside.calls.die_at = None
         outside.calls.died.clear()
         await asyncio.sleep(down_seconds)
