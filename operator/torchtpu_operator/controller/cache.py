@@ -51,11 +51,13 @@ class ObjectCache(Generic[T]):
         meta = obj["metadata"]
         name, uid, version = _name(meta), meta["uid"], _version(meta)
         known = self._entries.get(name)
-        if uid in self._gone or (known and known.version >= version):
+        if uid in self._gone:
             return False
-        if meta.get("deletionTimestamp") and not meta.get("finalizers") and self._gone_with_its_finalizer(meta):
+        if _is_last_sight(meta):
             self.forget(obj)
-            return True
+            return known is not None and known.uid == uid
+        if known and known.version >= version:
+            return False
         value = self._read({**obj, "metadata": {key: item for key, item in meta.items() if key != "managedFields"}})
         self._put(name, Entry(uid, version, value))
         self.changed(Change(known.value if known else None, value))
@@ -106,11 +108,6 @@ class ObjectCache(Generic[T]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _gone_with_its_finalizer(self, meta: Mapping[str, Any]) -> bool:
-        # The answer to the removal of the last finalizer is the object as it was a moment before it went. Pods and nodes
-        # terminate without finalizers and are there until their DELETED.
-        return not meta.get("deletionGracePeriodSeconds")
-
     def _put(self, name: Name, entry: Entry[T]) -> None:
         if known := self._entries.get(name):
             self._drop(name, known)
@@ -135,3 +132,11 @@ def _name(meta: Mapping[str, Any]) -> Name:
 
 def _version(meta: Mapping[str, Any]) -> int:
     return int(meta["resourceVersion"])
+
+
+def _is_last_sight(meta: Mapping[str, Any]) -> bool:
+    """Whether this is the answer to the removal of the last finalizer: the object as it was a moment before it went, under
+    a version that may be known already. Pods in their grace period are there until their DELETED."""
+    return bool(
+        meta.get("deletionTimestamp") and not meta.get("finalizers") and not meta.get("deletionGracePeriodSeconds")
+    )

@@ -4,15 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchtpu_operator.clients.kinds import JOBS
-from torchtpu_operator.clients.kube import KubeApi
+from torchtpu_operator.controller.workqueue import Key
+from torchtpu_operator.controller.world import World, refresh
 from torchtpu_operator.plan.actions import JobRef
 from torchtpu_operator.plan.observed import CallFailed, DemandSeen, FailureClass
 
 
-async def demand_of(api: KubeApi, *, namespace: str, name: str) -> DemandSeen | None:
-    """None: there is no job of that name (the uid is for the caller to compare). Raises KubeError."""
-    job = await api.get(JOBS, name, namespace=namespace)
-    return read_demand(job) if job else None
+async def demand_of(world: World, *, namespace: str, name: str, by: Key) -> DemandSeen | None:
+    """None: there is no job of that name (the uid is for the caller to compare). Raises KubeError.
+
+    What is read goes into the cache too: whoever planned from an older state must not plan the same again.
+    """
+    await refresh(world, JOBS, name, namespace=namespace, by=by)
+    known = world.caches.jobs.get(name, namespace=namespace)
+    return read_demand(known.raw) if known else None
 
 
 def read_demand(job: Mapping[str, Any]) -> DemandSeen:
@@ -24,9 +29,9 @@ def read_demand(job: Mapping[str, Any]) -> DemandSeen:
     )
 
 
-async def refusal(api: KubeApi, claimant: JobRef) -> CallFailed | None:
-    """Why this job must not be given this slice now; None: it still asks for exactly it. Raises KubeError."""
-    seen = await demand_of(api, namespace=claimant.namespace, name=claimant.name)
+async def refusal(world: World, claimant: JobRef, *, by: Key) -> CallFailed | None:
+    """Why this job must not have this slice now; None: it still asks for exactly it. Raises KubeError."""
+    seen = await demand_of(world, namespace=claimant.namespace, name=claimant.name, by=by)
     who = f"job {claimant.namespace}/{claimant.name}"
     index = claimant.slice_index
     if seen is None or seen.uid != claimant.uid:

@@ -20,7 +20,7 @@ from torchtpu_operator.plan.observed import CallFailed, FailureClass, Outcome, P
 async def create_slice(world: World, target: Target, action: CreateSlice) -> Outcome:
     name = action.manifest["metadata"]["name"]
     call = f"POST TPUSlice {name}"
-    if no := await refusal(world.kube, action.claimant):
+    if no := await refusal(world, action.claimant, by=target.key):
         return no
     try:
         made = await world.kube.create(SLICES, action.manifest)
@@ -50,13 +50,15 @@ def _claimed_by(slice_: Mapping[str, Any], action: CreateSlice) -> bool:
 
 
 async def claim_slice(world: World, target: Target, action: ClaimSlice) -> Outcome:
-    if no := await refusal(world.kube, action.claimant):
+    if no := await refusal(world, action.claimant, by=target.key):
         return no
     await _write_claim(world, target, action.name, action.resource_version, dict(action.claim_ref))
     return Performed(call=f"claim TPUSlice {action.name}")
 
 
 async def release_slice(world: World, target: Target, action: ReleaseSlice) -> Outcome:
+    if not await refusal(world, action.claimant, by=target.key):
+        return Performed(call=f"TPUSlice {action.name} stays: its job still asks for it")
     await _write_claim(world, target, action.name, action.resource_version, None)
     return Performed(call=f"release TPUSlice {action.name}")
 

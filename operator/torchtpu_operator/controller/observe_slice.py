@@ -9,6 +9,7 @@ from torchtpu_operator.clients.calls import shortened
 from torchtpu_operator.clients.gke_errors import CODES, classify
 from torchtpu_operator.clients.kube_errors import KubeError, call_failed
 from torchtpu_operator.controller.demand import demand_of
+from torchtpu_operator.controller.workqueue import Key
 from torchtpu_operator.controller.world import World
 from torchtpu_operator.plan.node_pool import owns
 from torchtpu_operator.plan.observed import (
@@ -28,7 +29,7 @@ Json = Mapping[str, Any]
 _BROKEN = frozenset({"ERROR", "RUNNING_WITH_ERROR"})
 
 
-async def observe_slice(world: World, slice_: TPUSlice, *, outcomes: tuple[Outcome, ...]) -> SliceObserved:
+async def observe_slice(world: World, slice_: TPUSlice, *, key: Key, outcomes: tuple[Outcome, ...]) -> SliceObserved:
     needs = _with_answers(slice_needs(slice_, now=world.clock.now()), outcomes)
     name = slice_.spec.node_pool.name
     pool: PoolSeen | CallFailed | None = None
@@ -46,7 +47,7 @@ async def observe_slice(world: World, slice_: TPUSlice, *, outcomes: tuple[Outco
         pool=pool,
         operation=operation,
         nodes=tuple(node.seen for node in world.caches.nodes.by("pool", name)),
-        claimant=await _claimant(world, slice_) if needs.claimant else None,
+        claimant=await _claimant(world, slice_, by=key) if needs.claimant else None,
         outcomes=outcomes,
     )
 
@@ -95,11 +96,11 @@ def _code(canonical: object) -> str:
     return CODES.get(canonical, "") if isinstance(canonical, int) else str(canonical or "")
 
 
-async def _claimant(world: World, slice_: TPUSlice) -> DemandSeen | CallFailed | None:
+async def _claimant(world: World, slice_: TPUSlice, *, by: Key) -> DemandSeen | CallFailed | None:
     claim = slice_.spec.claim_ref
     if claim is None:
         return None
     try:
-        return await demand_of(world.kube, namespace=claim.namespace, name=claim.name)
+        return await demand_of(world, namespace=claim.namespace, name=claim.name, by=by)
     except KubeError as error:
         return call_failed(error)

@@ -122,8 +122,8 @@ class Reconciler:
         observed = await observe_job(self._world, job, key=key, waits=self._waits, outcomes=outcomes)
         return plan_job(observed, now=self._world.clock.now(), settings=self._world.settings)
 
-    async def _plan_slice(self, _: Key, slice_: TPUSlice, outcomes: tuple[Outcome, ...]) -> Plan[SliceStatus]:
-        observed = await observe_slice(self._world, slice_, outcomes=outcomes)
+    async def _plan_slice(self, key: Key, slice_: TPUSlice, outcomes: tuple[Outcome, ...]) -> Plan[SliceStatus]:
+        observed = await observe_slice(self._world, slice_, key=key, outcomes=outcomes)
         return plan_slice(observed, now=self._world.clock.now(), settings=self._world.settings)
 
     async def _allocate(self) -> float | None:
