@@ -85,6 +85,8 @@ def _create_process_group(store: Any, rank: int, size: int, timeout: timedelta) 
 @functools.cache
 def load() -> None:
     """Register the device and the backends."""
+    from torch_tpu import _light
+
     torch.utils.rename_privateuse1_backend("tpu")
     torch._register_device_module("tpu", _build_device_module())
     torch.utils.generate_methods_for_privateuse1_backend(for_tensor=False, for_module=False, for_packed_sequence=False)
@@ -94,5 +96,6 @@ def load() -> None:
     torch.nn.Module.to = _redirected(torch.nn.Module.to)
     torch.Tensor.tpu = _itself
     torch.nn.Module.tpu = _itself
+    _light.install()
     for backend in ("tpu_dist", "tpu"):
         dist.Backend.register_backend(backend, _create_process_group, devices=["cpu", "tpu"])
