@@ -2,8 +2,8 @@
 """An in-memory Kubernetes API with what controllers trip over: versions, conflicts, finalizers, status as a subresource,
 garbage collection by ownerReferences, and a watch that can be held back."""
 
-import copy
 import itertools
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -52,12 +52,12 @@ class MemoryKube:
         self._enter("get", kind, name)
         found = self._objects.get(_key(kind, namespace, name))
         self._leave("get", kind, name)
-        return copy.deepcopy(found)
+        return _copied(found)
 
     async def list(self, kind: Kind, *, namespace: str | None = None, labels: str = "") -> list[Obj]:
         self._enter("list", kind, "")
         found = [
-            copy.deepcopy(obj)
+            _copied(obj)
             for (plural, where, _), obj in sorted(self._objects.items())
             if plural == kind.plural and namespace in (None, where) and _selected(obj, labels)
         ]
@@ -71,7 +71,7 @@ class MemoryKube:
         key = _key(kind, meta.get("namespace"), name)
         if key in self._objects:
             raise _refused(409, "AlreadyExists", f'{kind.plural} "{name}" already exists')
-        made = copy.deepcopy(dict(obj))
+        made = _copied(dict(obj))
         made["metadata"] |= {
             "name": name,
             "uid": f"uid-{next(self._uids)}",
@@ -83,17 +83,17 @@ class MemoryKube:
         if not dry_run:
             self._store(key, kind, made, "ADDED")
         self._leave("create", kind, name)
-        return copy.deepcopy(made)
+        return _copied(made)
 
     async def replace(self, kind: Kind, obj: Mapping[str, Any]) -> Obj:
         meta = obj["metadata"]
         self._enter("replace", kind, meta["name"])
         key, there = self._there(kind, meta.get("namespace"), meta["name"])
         self._check(there, meta)
-        changed = copy.deepcopy(dict(obj))
+        changed = _copied(dict(obj))
         self._store(key, kind, changed, "MODIFIED")
         self._leave("replace", kind, meta["name"])
-        return copy.deepcopy(changed)
+        return _copied(changed)
 
     async def merge(self, kind: Kind, name: str, patch: Mapping[str, Any], *, namespace: str | None = None) -> Obj:
         self._enter("merge", kind, name)
@@ -104,7 +104,7 @@ class MemoryKube:
             patched["status"] = there.get("status")
         self._update(key, kind, there, patched)
         self._leave("merge", kind, name)
-        return copy.deepcopy(patched)
+        return _copied(patched)
 
     async def apply(self, kind: Kind, obj: Mapping[str, Any], *, subresource: str | None = None) -> Obj:
         assert subresource == "status", "the operator applies nothing but status"
@@ -112,9 +112,9 @@ class MemoryKube:
         self._enter("apply-status", kind, meta["name"])
         key, there = self._there(kind, meta.get("namespace"), meta["name"])
         self._check(there, meta)
-        self._update(key, kind, there, copy.deepcopy(there) | {"status": copy.deepcopy(obj["status"])})
+        self._update(key, kind, there, _copied(there) | {"status": _copied(obj["status"])})
         self._leave("apply-status", kind, meta["name"])
-        return copy.deepcopy(self._objects.get(key, there))
+        return _copied(self._objects.get(key, there))
 
     async def delete(
         self,
@@ -132,14 +132,14 @@ class MemoryKube:
         if there is not None:
             self._check(there, {"uid": uid} | ({"resourceVersion": resource_version} if resource_version else {}))
             if there["metadata"].get("finalizers"):
-                leaving = copy.deepcopy(there)
+                leaving = _copied(there)
                 leaving["metadata"].setdefault("deletionTimestamp", _text(self.clock()))
                 leaving["metadata"]["deletionGracePeriodSeconds"] = 0
                 self._update(key, kind, there, leaving)
             else:
                 self._remove(key, kind)
         self._leave("delete", kind, name)
-        return copy.deepcopy(self._objects.get(key))
+        return _copied(self._objects.get(key))
 
     async def may(self, *, verb: str, group: str, resource: str, namespace: str | None = None) -> bool:
         return True
@@ -167,16 +167,16 @@ class MemoryKube:
     def put_status(self, kind: Kind, name: str, status: Mapping[str, Any], *, namespace: str | None = None) -> Obj:
         """Another controller's or the kubelet's status."""
         key, there = self._there(kind, namespace, name)
-        self._update(key, kind, there, copy.deepcopy(there) | {"status": copy.deepcopy(dict(status))})
-        return copy.deepcopy(self._objects[key])
+        self._update(key, kind, there, _copied(there) | {"status": _copied(dict(status))})
+        return _copied(self._objects[key])
 
     def peek(self, kind: Kind, name: str, *, namespace: str | None = None) -> Obj | None:
         """The object, without a call."""
-        return copy.deepcopy(self._objects.get(_key(kind, namespace, name)))
+        return _copied(self._objects.get(_key(kind, namespace, name)))
 
     def all(self, kind: Kind) -> "list[Obj]":
         """All objects of a kind, without a call."""
-        return [copy.deepcopy(obj) for key, obj in sorted(self._objects.items()) if key[0] == kind.plural]
+        return [_copied(obj) for key, obj in sorted(self._objects.items()) if key[0] == kind.plural]
 
     def _enter(self, verb: str, kind: Kind, name: str) -> None:
         self.calls.append((verb, kind.plural, name))
@@ -226,10 +226,15 @@ class MemoryKube:
 
     def _tell(self, kind: Kind, event: str, obj: Obj) -> None:
         if self.held_back:
-            self._late.append((kind, event, copy.deepcopy(obj)))
+            self._late.append((kind, event, _copied(obj)))
             return
         for told in self._watches.get(kind, ()):
-            told(event, copy.deepcopy(obj))
+            told(event, _copied(obj))
+
+
+def _copied(obj: Any) -> Any:
+    """A deep copy; for JSON pickle is several times as fast as `copy.deepcopy`."""
+    return pickle.loads(pickle.dumps(obj, pickle.HIGHEST_PROTOCOL))
 
 
 def _key(kind: Kind, namespace: str | None, name: str) -> Name:
@@ -256,8 +261,8 @@ def _selected(obj: Obj, labels: str) -> bool:
 def _merged(there: Any, patch: Any) -> Any:
     """RFC 7386."""
     if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    merged = copy.deepcopy(dict(there)) if isinstance(there, Mapping) else {}
+        return _copied(patch)
+    merged = _copied(dict(there)) if isinstance(there, Mapping) else {}
     for key, value in patch.items():
         if value is None:
             merged.pop(key, None)
