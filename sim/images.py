@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -112,8 +113,13 @@ class PythonInstallation:
 
 
 def python_installation() -> PythonInstallation:
-    """The environment that runs the bench: its own folder, its base installation, and links where a path is one."""
-    prefix, base = Path(sys.prefix), Path(sys.base_prefix)
+    """The environment that holds the dependencies: its folder, its base installation, and links where a path is one.
+
+    `make venv` keeps them apart from the checkout's own thin environment; ray tells where they are.
+    """
+    found = find_spec("ray")
+    prefix = Path(found.origin).parents[4] if found is not None and found.origin else Path(sys.prefix)
+    base = Path(sys.base_prefix)
     folders = [path for path in dict.fromkeys((prefix.resolve(), base.resolve())) if not _is_system(path)]
     links = {path: path.resolve() for path in (prefix, base) if path.resolve() != path and not _is_system(path)}
     return PythonInstallation(bin=prefix / "bin", folders=folders, links=links)
