@@ -38,9 +38,6 @@ from sim.tools.catalogue import REPOSITORY
 
 NAMESERVER = "10.96.0.10"
 
-STOP_SECONDS = 1.5
-"""What the inside gets to end by itself before it is killed."""
-
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m sim.bench.first_process", description=__doc__)
@@ -119,11 +116,9 @@ def _supervise(init: int, *, control: socket.socket, lifeline: int | None) -> in
     """Until process 1 is gone: pass listeners in; stop the bench at a signal or when the lifeline closes."""
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
-    os.set_blocking(wake_read, False)
     signal.set_wakeup_fd(wake_write)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _noted)
-    deadline: float | None = None
     with selectors.DefaultSelector() as selector:
         selector.register(os.pidfd_open(init), selectors.EVENT_READ, "ended")
         selector.register(wake_read, selectors.EVENT_READ, "signal")
@@ -131,21 +126,16 @@ def _supervise(init: int, *, control: socket.socket, lifeline: int | None) -> in
         if lifeline is not None:
             selector.register(lifeline, selectors.EVENT_READ, "lifeline")
         while True:
-            timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
-            events = [key.data for key, _ in selector.select(timeout)]
-            if not events:
-                os.kill(init, signal.SIGKILL)
+            events = [key.data for key, _ in selector.select()]
             if "ended" in events:
                 return os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
             if "control" in events and not _serve_listener(control):
                 selector.unregister(control)
-            if ("signal" in events or "lifeline" in events) and deadline is None:
-                deadline = time.monotonic() + STOP_SECONDS
-                os.kill(init, signal.SIGTERM)
-            if "signal" in events:
-                os.read(wake_read, 64)
-            if "lifeline" in events and lifeline is not None:
-                selector.unregister(lifeline)
+            if "signal" in events or "lifeline" in events:
+                # Nothing in a bench is worth a farewell: all that it holds goes with it.
+                os.kill(init, signal.SIGKILL)
+                os.waitpid(init, 0)
+                return 0
 
 
 def _serve_listener(control: socket.socket) -> bool:
@@ -224,10 +214,6 @@ def _start_inside(folder: BenchFolder, *, listener: socket.socket, control: sock
 
 
 def _reap_until_ended(main_pid: int) -> int:
-    def pass_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a signal handler
-        os.kill(main_pid, signal.SIGTERM)
-
-    signal.signal(signal.SIGTERM, pass_on)
     while True:
         pid, status = os.waitpid(-1, 0)
         if pid == main_pid:

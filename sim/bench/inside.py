@@ -4,8 +4,8 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import os
 import pickle
-import resource
 import signal
 import socket
 import sys
@@ -52,7 +52,7 @@ class Inside:
     async def run(self) -> None:
         """Until cancelled. Raises StartError, ApiError or OSError when a part does not come up."""
         async with AsyncExitStack() as stack:
-            runner = web.AppRunner(build_application(self))
+            runner = web.AppRunner(build_application(self), access_log=None)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             with self._folder.socket_path() as path:
@@ -89,7 +89,7 @@ class Inside:
             "running": True,
             "exit_code": None,
             "restarts": 0,
-            "rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "rss_bytes": resident_bytes(os.getpid()),
             "started_at": self._started_at,
             "log": str(self._folder.log),
         }
