@@ -5,6 +5,7 @@ still gets it. Only time depends on this: where torch has changed, processes sta
 for the accelerator's current stream, which a device that is only a name has not.)
 """
 
+import functools
 import importlib
 import sys
 from typing import Any
@@ -43,12 +44,28 @@ class _Compiler:
         return getattr(importlib.import_module("torch._dynamo"), name)
 
 
+def _without_graph_breaks(step: Any) -> Any:
+    """An optimizer's step as torch wraps it, but for the marks for a compiler that is not there."""
+    inner = step.__wrapped__
+
+    @functools.wraps(inner)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with torch.set_grad_enabled(self.defaults["differentiable"]):
+            return inner(self, *args, **kwargs)
+
+    return wrapper
+
+
 def install() -> None:
     if "torch._dynamo" in sys.modules:
         return
     torch._dynamo = _Compiler()
     for owner, name in _SHIELDED:
-        original = getattr(getattr(owner, name, None), "__wrapped__", None)
-        if original is not None:
+        function = getattr(owner, name, None)
+        while (function := getattr(function, "__wrapped__", None)) is not None:
             # Where torch looks for the method as its compiler would return it.
-            original.__dynamo_disable = original
+            function.__dynamo_disable = function
+    for optimizer in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+        step = vars(optimizer).get("step")
+        if hasattr(step, "__wrapped__"):
+            optimizer.step = _without_graph_breaks(step)
