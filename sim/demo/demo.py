@@ -146,16 +146,7 @@ class Demo:
         return f"{after}: the job is {job.status.phase or 'new'}: {job.status.message}"
 
     def _phases(self) -> Sequence[PhaseTime]:
-        story = self._story
-        if story is None or story.job is None:
-            return ()
-        return measure_phases(
-            story.job,
-            list(story.slices.values()),
-            now=story.now.at,
-            pools_gone_at=story.pools_gone_at,
-            result=story.output.result,
-        )
+        return measure_phases(self._story) if self._story is not None else ()
 
     def _read_calls(self, reader: ClusterReader) -> Calls | None:
         """The figures are worth a line in the summary, not the demo."""

@@ -24,7 +24,7 @@ class Worker:
     """Where one rank runs."""
 
     rank: int
-    slice_name: str
+    slice_index: int
     host: int
     chip: int
     address: str
@@ -85,7 +85,7 @@ def _read_world(output: Output, body: Mapping[str, Any]) -> Output:
     workers = tuple(
         Worker(
             rank=each["rank"],
-            slice_name=each["sliceName"],
+            slice_index=each["slice"],
             host=each["host"],
             chip=each["chip"],
             address=each["nodeIp"],

@@ -1,11 +1,11 @@
 """Where the time went, from the timestamps in the objects' status. They have whole seconds, and so has what follows."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from torchtpu_operator.api import TorchTPUJob, TPUSlice
+from sim.demo.story import Story
+from torchtpu_operator.api import TPUSlice
 
 NAMES = ("Pending", "Provisioning", "Starting", "Running", "Finishing", "Clean-up")
 
@@ -44,15 +44,11 @@ class _Marks:
         ]
 
 
-def measure_phases(
-    job: TorchTPUJob,
-    slices: Collection[TPUSlice],
-    *,
-    now: datetime,
-    pools_gone_at: datetime | None,
-    result: Mapping[str, Any] | None = None,
-) -> tuple[PhaseTime, ...]:
-    """The phases that were reached, in order. `result` is the runner's last line; its phases have fractions."""
+def measure_phases(story: Story) -> tuple[PhaseTime, ...]:
+    """The phases that were reached, in order, until the last look. What the runner tells of its own has fractions."""
+    job, slices = story.job, story.slices.values()
+    if job is None:
+        return ()
     status, attempt = job.status, job.status.attempt
     marks = _Marks(
         (
@@ -62,21 +58,21 @@ def measure_phases(
             attempt.running_at if attempt else None,
             attempt.ended_at if attempt else None,
             status.completion_time,
-            pools_gone_at,
+            story.pools_gone_at,
         )
     )
     parts = {
         "Provisioning": _provisioning(slices),
-        "Starting": _starting(job),
+        "Starting": _starting(story),
         "Running": tuple(
             Part(what=_RUNNER[name], seconds=float(seconds))
-            for name, seconds in (result or {}).get("phases", {}).items()
+            for name, seconds in (story.output.result or {}).get("phases", {}).items()
             if name in _RUNNER
         ),
     }
     return tuple(
         PhaseTime(name=name, seconds=seconds, parts=parts.get(name, ()), over=over)
-        for name, seconds, over in marks.measure(now)
+        for name, seconds, over in marks.measure(story.now.at)
     )
 
 
@@ -98,12 +94,15 @@ def _provisioning(slices: Collection[TPUSlice]) -> tuple[Part, ...]:
     )
 
 
-def _starting(job: TorchTPUJob) -> tuple[Part, ...]:
-    attempt = job.status.attempt
+def _starting(story: Story) -> tuple[Part, ...]:
+    attempt = story.job.status.attempt if story.job is not None else None
     if attempt is None:
         return ()
+    head, workers = story.ready_times()
     return _parts(
-        ("RayCluster until the gate opens", attempt.started_at, attempt.ray_cluster_ready_at),
+        ("head Ready", attempt.started_at, head),
+        ("workers Ready", head, workers),
+        ("gate", workers, attempt.ray_cluster_ready_at),
         ("submission", attempt.submit_recorded_at, attempt.submitted_at),
         ("driver starts", attempt.submitted_at, attempt.running_at),
     )
@@ -111,17 +110,17 @@ def _starting(job: TorchTPUJob) -> tuple[Part, ...]:
 
 def _parts(*spans: tuple[str, datetime | None, datetime | None]) -> tuple[Part, ...]:
     return tuple(
-        Part(what=what, seconds=(end - start).total_seconds())
+        Part(what=what, seconds=max(0.0, (end - start).total_seconds()))
         for what, start, end in spans
         if start is not None and end is not None
     )
 
 
-def _first(times: Any) -> datetime | None:
+def _first(times: Iterable[datetime | None]) -> datetime | None:
     known = [each for each in times if each is not None]
     return min(known) if known else None
 
 
-def _last(times: Any) -> datetime | None:
+def _last(times: Iterable[datetime | None]) -> datetime | None:
     known = [each for each in times if each is not None]
     return max(known) if known else None

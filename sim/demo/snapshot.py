@@ -34,8 +34,13 @@ class Pod:
     """`head` or `worker`; anything else of the namespace is left out."""
     state: str
     """A word as kubectl prints it: Pending, Init:0/1, ErrImagePull, Running, Terminating, ..."""
-    ready: bool
+    ready_at: datetime | None
+    """Since when it is Ready; None: it is not."""
     created: datetime
+
+    @property
+    def ready(self) -> bool:
+        return self.ready_at is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,13 +95,15 @@ def parse_pods(objects: Sequence[Json], *, job: str) -> tuple[Pod, ...]:
 
 def _parse_pod(obj: Json) -> Pod:
     metadata, status = obj["metadata"], obj.get("status", {})
+    conditions = status.get("conditions", [])
+    ready = next((each for each in conditions if each["type"] == "Ready" and each["status"] == "True"), None)
     return Pod(
         name=metadata["name"],
         uid=metadata["uid"],
         node=obj["spec"].get("nodeName", ""),
         role=metadata.get("labels", {}).get(_NODE_TYPE, ""),
         state=_pod_state(obj),
-        ready=any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", [])),
+        ready_at=parse_time(ready["lastTransitionTime"]) if ready is not None else None,
         created=parse_time(metadata["creationTimestamp"]),
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sim.demo.output import Output
-from sim.demo.snapshot import Event, Snapshot
+from sim.demo.snapshot import HEAD, Event, Pod, Snapshot
 from torchtpu_operator.api import ConditionType, JobPhase, TorchTPUJob, TPUSlice, is_true
 
 ENDED = (JobPhase.SUCCEEDED, JobPhase.FAILED)
@@ -36,6 +36,8 @@ class Story:
     """Every TPU node pool that GKE showed, in order of appearance."""
     pools_gone_at: datetime | None = None
     """When, after the job's end, GKE first showed no TPU pool and the cluster no TPUSlice."""
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    """Every pod that was seen Ready, by name, as it was then first."""
     output: Output = field(default_factory=Output)
     """Of the youngest head."""
 
@@ -53,6 +55,7 @@ class Story:
             slices={**self.slices, **{each.metadata.name: each for each in snapshot.slices}},
             pools=pools,
             pools_gone_at=gone_at,
+            pods={**{pod.name: pod for pod in snapshot.pods if pod.ready}, **self.pods},
         )
 
     def told(self, output: Output) -> "Story":
@@ -62,6 +65,19 @@ class Story:
     def is_over(self) -> bool:
         """Whether nothing more will happen: the job has ended and gave everything back."""
         return has_ended(self.job) and self.pools_gone_at is not None
+
+    def ready_times(self) -> tuple[datetime | None, datetime | None]:
+        """When the youngest head turned Ready, and the last of the workers that came with it."""
+        heads = [pod for pod in self.pods.values() if pod.role == HEAD]
+        if not heads:
+            return None, None
+        head = max(heads, key=lambda pod: pod.created)
+        workers = [
+            pod.ready_at
+            for pod in self.pods.values()
+            if pod.role != HEAD and pod.created >= head.created and pod.ready_at is not None
+        ]
+        return head.ready_at, max(workers, default=None)
 
     def hosts(self, slice_name: str) -> tuple[Host, ...]:
         """The hosts of a slice that are there now, in rank order once there are ranks, else by name."""

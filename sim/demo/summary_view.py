@@ -6,7 +6,6 @@ from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -14,8 +13,11 @@ from sim.demo.output import Worker
 from sim.demo.phases import PhaseTime
 from sim.demo.steps import Step
 from sim.demo.story import Story, is_complete
-from sim.demo.theme import ACCENT, BAD, GOOD, QUIET, WAITING, duration, ranks, sparkline
+from sim.demo.theme import ACCENT, BAD, GOOD, QUIET, WAITING, duration, ranks, shorten_middle, sparkline
 from sim.demo.writes import Calls
+
+_ORDERS = {"physical": "physical order", "workerId": "the order of worker ids (the chips told no coordinates)"}
+_NAME_WIDTH = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,11 @@ def build_summary(summary: Summary) -> RenderableType:
     if summary.story.output.losses:
         parts.append(_losses(summary.story.output.losses))
     parts += [_times(summary), _calls(summary)]
-    return Group(*(Padding(part, (0, 0, 1, 0)) for part in parts))
+    spaced: list[RenderableType] = []
+    for part in parts:
+        # A table brings its own line below.
+        spaced += [part, Text()] if isinstance(part, Text) else [part]
+    return Group(*spaced)
 
 
 def _verdict(summary: Summary) -> Text:
@@ -82,20 +88,21 @@ def _reserved(summary: Summary) -> Table:
 
 
 def _ranks(workers: Sequence[Worker], order: str) -> Table:
-    table = _table(f"Ranks ({order} order)", "ranks", "slice", "host", "chips", "address", "pod", "node")
-    hosts: dict[tuple[str, int], list[Worker]] = {}
+    title = _ORDERS.get(order, f"{order} order")
+    table = _table(f"Ranks, hosts in {title}", "ranks", "slice", "host", "chips", "address", "pod", "node")
+    hosts: dict[tuple[int, int], list[Worker]] = {}
     for worker in workers:
-        hosts.setdefault((worker.slice_name, worker.host), []).append(worker)
-    for (slice_name, host), members in hosts.items():
+        hosts.setdefault((worker.slice_index, worker.host), []).append(worker)
+    for (slice_index, host), members in hosts.items():
         first = members[0]
         table.add_row(
             Text(ranks([each.rank for each in members]), style=f"bold {ACCENT}"),
-            slice_name,
+            str(slice_index),
             str(host),
-            ranks(sorted({each.chip for each in members})),
+            ranks([each.chip for each in members]),
             first.address,
-            first.pod,
-            first.node,
+            shorten_middle(first.pod, _NAME_WIDTH),
+            shorten_middle(first.node, _NAME_WIDTH),
         )
     return table
 
@@ -148,6 +155,6 @@ def _calls(summary: Summary) -> RenderableType:
 def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, header_style=QUIET)
     for column in columns:
-        numeric = column in ("seconds", "writes", "reads", "hosts", "chips")
+        numeric = column in ("seconds", "writes", "reads", "hosts", "chips", "slice", "host")
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     return table

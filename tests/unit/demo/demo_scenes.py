@@ -17,8 +17,18 @@ def a_node(number: int, *, ready: bool = True, chips: int = 4) -> Node:
     return Node(name=f"node-{number}", pool=SLICE, ready=ready, chips=chips)
 
 
-def a_ray_pod(name: str, *, node: str = "", role: str = "worker", state: str = "Running", ready: bool = True) -> Pod:
-    return Pod(name=name, uid=f"uid-{name}", node=node, role=role, state=state, ready=ready, created=at(0))
+def a_ray_pod(
+    name: str,
+    *,
+    node: str = "",
+    role: str = "worker",
+    state: str = "Running",
+    ready: float | None = -55,
+    created: float = -60,
+) -> Pod:
+    """`ready` and `created` in seconds from now."""
+    ready_at = at(ready) if ready is not None else None
+    return Pod(name=name, uid=f"uid-{name}", node=node, role=role, state=state, ready_at=ready_at, created=at(created))
 
 
 def an_event(reason: str = "JobRunning", *, warning: bool = False, count: int = 1, name: str = "llama") -> Event:
@@ -39,7 +49,7 @@ def workers(hosts: int = 4) -> tuple[Worker, ...]:
     return tuple(
         Worker(
             rank=host * 4 + chip,
-            slice_name="llama-s0",
+            slice_index=0,
             host=host,
             chip=chip,
             address=f"10.244.0.{host}",
@@ -105,7 +115,8 @@ def failed_job() -> TorchTPUJob:
 
 def a_slice_seen() -> TPUSlice:
     """Ready, with a creation time."""
-    return a_slice().ready(since=-70).meta(creation_timestamp=at(-95)).build()
+    times = {"created_at": at(-90), "first_node_at": at(-80), "ready_at": at(-70)}
+    return a_slice().ready().status(**times).meta(creation_timestamp=at(-95)).build()
 
 
 def finished_story() -> Story:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sim.demo.output import TAIL_LINES, Output, Worker, read_line
 
-WORKER = Worker(rank=0, slice_name="llama-s0", host=0, chip=0, address="10.244.0.7", pod="w-0", node="n-0")
+WORKER = Worker(rank=0, slice_index=0, host=0, chip=0, address="10.244.0.7", pod="w-0", node="n-0")
 WORLD = "TORCHTPU_WORLD " + json.dumps(
     {
         "launcher": "PerDevice",

@@ -45,7 +45,7 @@ STATES = {
             "phase": "Running",
             "initContainerStatuses": [{"state": {"terminated": {"exitCode": 0}}}],
             "containerStatuses": [{"state": {"running": {}}}],
-            "conditions": [{"type": "Ready", "status": "True"}],
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": CREATED}],
         },
         want=("Running", True),
     ),

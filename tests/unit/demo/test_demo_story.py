@@ -94,7 +94,7 @@ def test_the_new_pod_of_a_host_stands_before_the_one_that_terminates() -> None:
         nodes=(a_node(0),),
         pods=(
             a_ray_pod("old", node="node-0", state="Terminating"),
-            a_ray_pod("new", node="node-0", ready=False),
+            a_ray_pod("new", node="node-0", ready=None),
         ),
     )
     assert [(host.pod, host.pod_state) for host in Story(now=snapshot).hosts(SLICE)] == [("new", "Starting")]

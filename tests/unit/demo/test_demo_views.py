@@ -39,14 +39,7 @@ def a_story() -> Story:
 
 
 def a_summary(story: Story, *, calls: Calls | None = None, pools_left: tuple[str, ...] = ()) -> Summary:
-    assert story.job is not None
-    phases = measure_phases(
-        story.job,
-        list(story.slices.values()),
-        now=story.now.at,
-        pools_gone_at=story.pools_gone_at,
-        result=story.output.result,
-    )
+    phases = measure_phases(story)
     steps = [Step(name="bench up", began=0, seconds=8.25), Step(name="job", began=9, seconds=105.0)]
     return Summary(story=story, steps=steps, phases=phases, calls=calls, gke={}, pools_left=pools_left, seconds=125)
 
@@ -118,8 +111,7 @@ def test_the_picture_has_hosts_in_rank_order() -> None:
 
 def test_the_picture_tells_phase_loss_events_and_trouble() -> None:
     story = a_story()
-    assert story.job is not None
-    phases = measure_phases(story.job, list(story.slices.values()), now=at(0), pools_gone_at=None)
+    phases = measure_phases(story)
     frame = Frame(title="t", steps=[], now=0, story=story, phases=phases, trouble="the apiserver is away")
     text = "\n".join(draw(build_live_view(frame)))
     wanted = [
@@ -164,7 +156,7 @@ def test_a_good_end() -> None:
     wanted = [
         "✔ TorchTPUJob ml/llama is Complete and no node pool is left, after 2 min 05 s in all",
         "640 chip-seconds",
-        "Ranks (physical order)",
+        "Ranks, hosts in physical order",
         "0: 1.0000  1: 0.2500",
         "placement group 0.52",
         "create 12 (of these, events: 9)",
