@@ -69,6 +69,8 @@ class SimHost:
     kube: SimKube
     silent_seconds: float = 40.0
     """From the death of a host until its Node turns NotReady."""
+    dead: set[str] = field(default_factory=set)
+    """Names of hosts on which nothing runs any more; Ray notices long before Kubernetes does."""
 
     async def add(self, node: NodeSpec) -> None:
         manifest = {
@@ -78,6 +80,7 @@ class SimHost:
             "spec": {},
         }
         await self.kube.create(NODES, manifest)
+        self.dead.discard(node.name)
         self._mark(node.name, ready=True, chips=0)
         asyncio.get_running_loop().call_later(0.5, lambda: self._mark(node.name, ready=True, chips=node.tpu_chips))
 
@@ -86,6 +89,7 @@ class SimHost:
         if node is None:
             return
         if abrupt:
+            self.dead.add(name)
             later = asyncio.get_running_loop().call_later
             later(self.silent_seconds, lambda: self._mark(name, ready=False, chips=0, uid=node["metadata"]["uid"]))
             return
@@ -123,7 +127,7 @@ class Outside:
         self.host = SimHost(self.kube)
         self.gke = ClusterManager(self.host, settings=gke or GkeSettings(), clock=clock.now)
         self.kuberay = SimKubeRay(self.kube)
-        self.ray = SimRay(self.kube, **ray)
+        self.ray = SimRay(self.kube, dead=self.host.dead, **ray)
         self.calls = Calls()
         self.recorder = Recorder()
         self.tasks: list[asyncio.Task[None]] = []
@@ -209,6 +213,10 @@ class Outside:
             if call.method == "CreateNodePool" and call.outcome == "OK"
         ]
 
+    async def after(self, seconds: float) -> None:
+        """Let time pass."""
+        await asyncio.sleep(seconds)
+
     async def until(self, what: Callable[[], bool], *, seconds: float = 600, step: float = 0.5) -> None:
         """Raises AssertionError with the state of things if it does not come true."""
         end = now() + seconds
@@ -293,6 +301,7 @@ class Operator:
                     self._told(kind, "MODIFIED", obj)
         reconcile = Reconciler(self._world, self._outside.recorder, wake=self._wake)  # type: ignore[arg-type]
         self._tasks = [asyncio.create_task(self._queue.work(reconcile)) for _ in range(WORKERS)]
+        self._tasks.append(asyncio.create_task(resync.watch_kuberay()))
         await asyncio.gather(*self._tasks)
 
     def kill(self) -> None:

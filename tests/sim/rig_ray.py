@@ -32,6 +32,8 @@ class SimRay:
     """Implements `RayJobs`."""
 
     kube: SimKube
+    dead: set[str] = field(default_factory=set)
+    """Names of nodes whose host is dead."""
     run_seconds: float = 20.0
     outcomes: list[str] = field(default_factory=list)
     """How the next jobs end, in order of submission; SUCCEEDED once the list is empty."""
@@ -129,6 +131,7 @@ class SimRay:
             and pod["metadata"]["labels"]["ray.io/node-type"] == "worker"
             and _ready(pod)
             and _ready(nodes.get(pod["spec"].get("nodeName", "")) or {})
+            and pod["spec"]["nodeName"] not in self.dead
         ]
 
     def _whole(self, head: RayHead) -> bool:

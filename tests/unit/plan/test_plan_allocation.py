@@ -297,7 +297,14 @@ CASES = {
         slices=(a_slice().ready().deleted(),), want=(f"ReleaseSlice {name(JOB)}",)
     ),
     "a failed slice goes, claimed or not": Case(
-        jobs=(JOB,), slices=(a_slice().failed(),), want=(f"DeleteSlice {name(JOB)}",)
+        jobs=(JOB,), slices=(a_slice().failed(),), want=(f"DeleteSlice {name(JOB)}",), look=60.0
+    ),
+    "the zone in which a slice has just failed is not asked again by the same plan": Case(
+        classes=(in_zones("us-east5-b", "us-east5-a"),),
+        jobs=(a_job().demanding(sequence=(1,)),),
+        slices=(a_slice().failed(),),
+        want=(f"ReleaseSlice {name(JOB)}", f"CreateSlice {name(JOB, 0, 1)} in us-east5-a"),
+        look=60.0,
     ),
     "while a failed slice of the same name is still there, its job gets no other one under that name": Case(
         jobs=(JOB,), slices=(a_slice().failed().deleted(),), waits={"llama": "WaitingForSlices"}
@@ -309,6 +316,7 @@ CASES = {
         jobs=(JOB,),
         slices=(a_slice().asked("op-1", since=-2700),),
         want=(f"DeleteSlice {name(JOB)}",),
+        look=60.0,
     ),
     "an accepted request has time until then": Case(
         jobs=(JOB,), slices=(a_slice().asked("op-1", since=-2600),), look=100.0

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from torchtpu_operator.api import Reason, SlicePhase, TPUSlice, to_dict
+from torchtpu_operator.api import Reason, SlicePhase, TPUSlice, TPUSliceClass, to_dict
 from torchtpu_operator.api.slice import ReclaimPolicy, SliceFailure
 from torchtpu_operator.plan.actions import Action, DeleteSlice, JobRef, ReleaseSlice, WriteClassStatus
 from torchtpu_operator.plan.allocation import outages
@@ -56,6 +56,7 @@ def _overdue(state: State, slice_: TPUSlice, found: Released) -> SliceFailure | 
 
 
 def _write_classes(state: State, failed: list[TPUSlice], found: Released) -> None:
+    learned: dict[str, TPUSliceClass] = {}
     for name, class_ in state.classes.items():
         mine = [
             slice_.model_copy(
@@ -80,6 +81,9 @@ def _write_classes(state: State, failed: list[TPUSlice], found: Released) -> Non
         if status != class_.status:
             version = class_.metadata.resource_version or ""
             found.actions.append(WriteClassStatus(name=name, resource_version=version, status=to_dict(status)))
+        # What has just been learned counts in this very pass: the job may have asked anew before allocation came to run.
+        learned[name] = class_.model_copy(update={"status": status})
+    state.classes = learned
 
 
 def _one(state: State, slice_: TPUSlice, *, failed: bool, found: Released) -> None:
