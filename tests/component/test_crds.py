@@ -16,7 +16,18 @@ from sim import tools
 from sim.control_plane import ApiServer
 from sim.control_plane.api_client import wait_until
 from tests.spec_cases import CASES, JOB, SLICE, Document, generated, job
-from torchtpu_operator.api import JobPhase, JobStatus, Reason, TorchTPUJob, set_condition, to_dict
+from tests.spec_fuzz import random_jobs
+from torchtpu_operator.api import (
+    ClassSpec,
+    JobPhase,
+    JobStatus,
+    ObjectMeta,
+    Reason,
+    TorchTPUJob,
+    TPUSliceClass,
+    set_condition,
+    to_dict,
+)
 from torchtpu_operator.api.conditions import kstatus
 from torchtpu_operator.api.crd import crd_files
 from torchtpu_operator.api.job_status import (
@@ -28,8 +39,12 @@ from torchtpu_operator.api.job_status import (
     JobUsage,
     ResolvedJob,
 )
+from torchtpu_operator.api.offer import Offer, OfferType
 from torchtpu_operator.api.rules import violations
+from torchtpu_operator.api.slice_class import JobDefaults
 from torchtpu_operator.api.validate import KINDS, InvalidObjectError, parse
+from torchtpu_operator.cli.errors import CommandError
+from torchtpu_operator.cli.plan import build_plan
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 FULL_STATUS = JobStatus(
@@ -146,11 +161,11 @@ def api(server: ApiServer) -> Iterator[Api]:
         yield made
 
 
-def said_by_apiserver(api: Api, document: Document) -> tuple[str, ...]:
+def said_by_apiserver(api: Api, document: Document, *, whole: bool = False) -> tuple[str, ...]:
     try:
         api.create(document, dry_run=True)
     except ApiException as error:
-        return causes(error)
+        return (json.loads(error.body)["message"],) if whole else causes(error)
     return ()
 
 
@@ -373,3 +388,33 @@ def test_kuberay_takes_every_golden_ray_cluster(api: Api, server: ApiServer) -> 
             except subprocess.CalledProcessError as error:
                 refused[f"{document['kind']} {document['metadata']['name']}"] = error.stderr
     assert (refused, len(manifests)) == ({}, 5)
+
+
+def test_what_the_apiserver_accepts_is_planned_and_what_it_refuses_is_refused(api: Api) -> None:
+    """Random jobs around the edges of the schema: the same verdict here and there, and never an exception."""
+    differing, accepted = [], 0
+    for document in random_jobs(seed=20261130, count=300):
+        said = said_by_apiserver(api, document, whole=True)
+        try:
+            plan_job(document)
+        except (CommandError, InvalidObjectError) as error:
+            python = str(error)
+        else:
+            python = ""
+            accepted += 1
+        if bool(said) != bool(python):
+            differing.append((document, said, python))
+    assert differing == []
+    assert accepted > 10
+
+
+def plan_job(document: Document) -> None:
+    obj = parse(document)
+    assert isinstance(obj, TorchTPUJob)
+    names = obj.spec.offers or ("od",)
+    offers = tuple(Offer(name=name, type=OfferType.ON_DEMAND, zones=("us-east5-b",)) for name in names)
+    slice_class = TPUSliceClass(
+        metadata=ObjectMeta(name="default"),
+        spec=ClassSpec(offers=offers, job_defaults=JobDefaults(image="example.com/ray:1")),
+    )
+    build_plan(obj, slice_class, zone=None, parent=None)
