@@ -1,14 +1,15 @@
 """Read objects of our kinds from YAML or JSON files."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from torchtpu_operator.api.base import ApiObject
-from torchtpu_operator.api.validate import InvalidObjectError, parse
+from torchtpu_operator.api.constants import GROUP
+from torchtpu_operator.api.validate import KINDS, InvalidObjectError, parse
 from torchtpu_operator.cli.errors import CommandError
 
 
@@ -17,6 +18,8 @@ def read_objects(paths: Sequence[str]) -> list[ApiObject]:
     objects, problems = [], []
     for path in paths:
         for document in _documents(path):
+            if _is_foreign(document):
+                continue
             try:
                 objects.append(parse(document))
             except InvalidObjectError as error:
@@ -24,6 +27,12 @@ def read_objects(paths: Sequence[str]) -> list[ApiObject]:
     if problems:
         raise CommandError(problems)
     return objects
+
+
+def _is_foreign(document: Mapping[str, Any]) -> bool:
+    """Another API's object, such as the ConfigMap with the job's code: a file may hold what belongs together."""
+    group = str(document.get("apiVersion", "")).partition("/")[0]
+    return bool(group) and group != GROUP and document.get("kind") not in KINDS
 
 
 def _documents(path: str) -> Iterator[dict[str, Any]]:
