@@ -265,8 +265,17 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
     "a working directory from a folder": (job(workingDir={"uri": "gs://acme/code"}), (_URI,)),
     "a working directory from the local disk": (job(workingDir={"uri": "/home/me/code.zip"}), (_URI,)),
     "an old Ray": (
-        job(rayVersion="2.59.1"),
-        ("spec.rayVersion: rayVersion 2.59.1 is too old: 2.60.0 or later is needed to place workers on a slice",),
+        job(rayVersion="2.57.1"),
+        ("spec.rayVersion: Ray 2.57.1 is too old: 2.58.0 or later is needed to place workers on a slice",),
+    ),
+    "an old Ray for several slices": (
+        job(rayVersion="2.59.0", numSlices=2),
+        ("spec.rayVersion: Ray 2.59.0 is too old for several slices: 2.60.0 or later is needed",),
+    ),
+    "an old Ray for one slice": (job(rayVersion="2.59.0"), ()),
+    "a Ray too old for anything, and several slices": (
+        job(rayVersion="1.13.0", numSlices=2),
+        ("spec.rayVersion: Ray 1.13.0 is too old: 2.58.0 or later is needed to place workers on a slice",),
     ),
     "the right Ray": (job(rayVersion="2.60.0"), ()),
     "a later Ray": (job(rayVersion="3.0.0rc1"), ()),
@@ -379,6 +388,18 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
     "a version that is a number": (
         job(rayVersion=2.6),
         ('spec.rayVersion: "number": spec.rayVersion in body must be of type string: "number"',),
+    ),
+    "an offer twice": (
+        job(offers=["od", "spot", "od"]),
+        ('spec.offers[2]: Duplicate value: "od"',),
+    ),
+    "a variable twice": (
+        job(env=[{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]),
+        ('spec.env[1]: Duplicate value: {"name":"A"}',),
+    ),
+    "two main containers": (
+        job(template=pod(containers=[{"name": "ray"}, {"name": "ray"}])),
+        ('spec.template.spec.containers[1]: Duplicate value: {"name":"ray"}',),
     ),
     "null where nothing need be": (
         job(image=None, env=[{"name": "A", "value": None}], template={"spec": None}),

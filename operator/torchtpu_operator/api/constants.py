@@ -45,3 +45,5 @@ MAX_SLICES: Final = 16
 MAX_JOB_NAME: Final = 52  # leaves room for what is derived from it under a label's 63 characters
 MAX_ATTEMPT_HISTORY: Final = 10  # older attempts are dropped, so that a job that restarts 1,000 times stays small
 MAX_MESSAGE: Final = 1024
+
+RAY_VERSION: Final = r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}[-+.0-9A-Za-z]*$"

@@ -179,7 +179,7 @@ class JobSpec(ApiModel):
         description="Ray version of the image, for example 2.60.0; compared with what the head says. Changes only "
         "while suspended.",
         max_length=32,
-        pattern=r"^[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$",
+        pattern=constants.RAY_VERSION,
     )
     working_dir: WorkingDir | None = Field(
         None, description="Folder that the entrypoint runs in: a ConfigMap or a zip. Changes only while suspended."

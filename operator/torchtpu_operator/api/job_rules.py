@@ -4,13 +4,14 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from torchtpu_operator.api.constants import MAX_JOB_NAME
+from torchtpu_operator.api.constants import MAX_JOB_NAME, RAY_VERSION
 from torchtpu_operator.api.job import Backoff, Budget, JobSpec, Launcher, TorchTPUJob, WorkingDir
 from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_string, cel_text
 from torchtpu_operator.api.shape_rules import SHAPE_RULES
 from torchtpu_operator.api.template_rules import ENV_RULES, JOB_TEMPLATES, WORKER_TEMPLATES, template_rules
 
-MIN_RAY: Final = (2, 60)  # slice_placement_group with label selectors per bundle, and torch on several slices
+MIN_RAY: Final = (2, 58)  # slice_placement_group takes devices per chip and a label selector per bundle
+MIN_RAY_SEVERAL_SLICES: Final = (2, 60)  # earlier ones refuse torch on several slices
 
 JOB_NAME: Final = (
     f"metadata.name must be a lower-case DNS label that begins with a letter, at most {MAX_JOB_NAME} characters: "
@@ -28,9 +29,8 @@ WORKING_DIR_URI: Final = (
 TWO_WORKING_DIRS: Final = "the folder is given twice: use workingDir or runtimeEnv.working_dir, not both"
 BACKOFF: Final = "backoff.initialSeconds must not be larger than backoff.maxSeconds"
 CHIP_HOURS: Final = 'budget.chipHours must be a number above 0, for example 500 or "12.5"'
-OLD_RAY: Final = (
-    f"rayVersion {{version}} is too old: {MIN_RAY[0]}.{MIN_RAY[1]}.0 or later is needed to place workers on a slice"
-)
+OLD_RAY: Final = "Ray {version} is too old: {needed}.0 or later is needed to place workers on a slice"
+OLD_RAY_FOR_SLICES: Final = "Ray {version} is too old for several slices: {needed}.0 or later is needed"
 NEVER: Final = "{field} never changes: make a new job"
 WHILE_SUSPENDED: Final = "{field} changes only while the job is suspended: set spec.suspend to true first"
 
@@ -57,6 +57,8 @@ CHANGES_WHILE_SUSPENDED: Final = (
     "worker",
 )
 
+# the pattern of the schema does not keep the rules from running
+_NO_RAY_VERSION = f"!has(self.rayVersion) || !self.rayVersion.matches({cel_string(RAY_VERSION)})"
 _NAME = f"^[a-z]([-a-z0-9]{{0,{MAX_JOB_NAME - 2}}}[a-z0-9])?$"
 # A launch tool at the start of a command, behind assignments and wrappers; a mere mention (pip install) passes.
 _LAUNCH = (
@@ -82,11 +84,34 @@ def _launch_tool(spec: JobSpec) -> str | None:
     return LAUNCH_TOOL if re.search(_LAUNCH, spec.entrypoint, re.ASCII) else None
 
 
+def old_ray(version: str, *, num_slices: int) -> str | None:
+    """What is wrong with this Ray version (`2.60.0`), of the spec or as the head says it."""
+    major, minor, *_ = version.split(".")
+    given = (int(major), int(minor))
+    if given < MIN_RAY:
+        return OLD_RAY.format(version=version, needed=_dotted(MIN_RAY))
+    if num_slices > 1 and given < MIN_RAY_SEVERAL_SLICES:
+        return OLD_RAY_FOR_SLICES.format(version=version, needed=_dotted(MIN_RAY_SEVERAL_SLICES))
+    return None
+
+
 def _ray_version(spec: JobSpec) -> str | None:
-    if spec.ray_version is None:
+    return None if spec.ray_version is None else old_ray(spec.ray_version, num_slices=1)
+
+
+def _ray_version_for_slices(spec: JobSpec) -> str | None:
+    if spec.ray_version is None or old_ray(spec.ray_version, num_slices=1):
         return None
-    major, minor, *_ = spec.ray_version.split(".")
-    return OLD_RAY.format(version=spec.ray_version) if (int(major), int(minor)) < MIN_RAY else None
+    return old_ray(spec.ray_version, num_slices=spec.num_slices)
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _at_least(version: tuple[int, int]) -> str:
+    major, minor = version
+    return f"[self.rayVersion.split('.')].all(v, int(v[0]) > {major} || (int(v[0]) == {major} && int(v[1]) >= {minor}))"
 
 
 def _working_dir(working_dir: WorkingDir) -> str | None:
@@ -169,13 +194,24 @@ JOB_RULES: Final = (
         id="ray-version",
         at=("spec",),
         field=".rayVersion",
-        cel=(
-            "!has(self.rayVersion) || [self.rayVersion.split('.')].all(v, int(v[0]) > "
-            f"{MIN_RAY[0]} || (int(v[0]) == {MIN_RAY[0]} && int(v[1]) >= {MIN_RAY[1]}))"
-        ),
-        message=f"rayVersion is too old: {MIN_RAY[0]}.{MIN_RAY[1]}.0 or later is needed",
-        message_expression=cel_text(OLD_RAY, version="self.rayVersion"),
+        cel=f"{_NO_RAY_VERSION} || {_at_least(MIN_RAY)}",
+        message=f"Ray is too old: {_dotted(MIN_RAY)}.0 or later is needed to place workers on a slice",
+        message_expression=cel_text(OLD_RAY.replace("{needed}", _dotted(MIN_RAY)), version="self.rayVersion"),
         check=_ray_version,
+    ),
+    Rule(
+        id="ray-version-several-slices",
+        at=("spec",),
+        field=".rayVersion",
+        cel=(
+            f"{_NO_RAY_VERSION} || self.numSlices <= 1 || !({_at_least(MIN_RAY)})"
+            f" || {_at_least(MIN_RAY_SEVERAL_SLICES)}"
+        ),
+        message=f"Ray is too old for several slices: {_dotted(MIN_RAY_SEVERAL_SLICES)}.0 or later is needed",
+        message_expression=cel_text(
+            OLD_RAY_FOR_SLICES.replace("{needed}", _dotted(MIN_RAY_SEVERAL_SLICES)), version="self.rayVersion"
+        ),
+        check=_ray_version_for_slices,
     ),
     *ENV_RULES,
     Rule(

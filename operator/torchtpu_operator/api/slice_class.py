@@ -61,7 +61,7 @@ class JobDefaults(ApiModel):
         None,
         description="Ray version of that image, for example 2.60.0.",
         max_length=32,
-        pattern=r"^[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*$",
+        pattern=constants.RAY_VERSION,
     )
     template: PodTemplate | None = Field(None, description="Pod overlay that lies under the job's own.")
 

@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -56,13 +56,14 @@ def parse(document: Mapping[str, Any]) -> ApiObject:
     if model is None or document.get("apiVersion") != constants.API_VERSION:
         expected = f"apiVersion {constants.API_VERSION} and one of the kinds {', '.join(KINDS)}"
         raise InvalidObjectError((Violation(path="kind", message=f"{kind!r} is not known: use {expected}"),))
+    given = _without_nulls(dict(document), _schema(model))
     try:
-        obj = model.model_validate_json(json.dumps(_without_nulls(dict(document), _schema(model))), strict=True)
+        obj = model.model_validate_json(json.dumps(given), strict=True)
     except ValidationError as error:
         details = [detail for detail in error.errors(include_url=False) if not _is_echo(detail)]
         found = tuple(dict.fromkeys(_violation(detail, model) for detail in details))
         raise InvalidObjectError(found) from error
-    if found := violations(obj):
+    if found := (*_duplicates(given, _schema(model), ""), *violations(obj)):
         raise InvalidObjectError(found)
     return obj
 
@@ -84,6 +85,25 @@ def _without_nulls(value: Any, schema: Mapping[str, Any]) -> Any:
         for name, entry in value.items()
         if entry is not None or nodes[name] is None
     }
+
+
+def _duplicates(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Violation]:
+    """Entries of a list that must not be there twice, by the list types of the schema."""
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            node = schema.get("properties", {}).get(name, schema.get("additionalProperties", {}))
+            yield from _duplicates(entry, node, f"{path}.{name}" if path else name)
+    if not isinstance(value, list):
+        return
+    keys = schema.get("x-kubernetes-list-map-keys")
+    seen = []
+    for index, entry in enumerate(value):
+        yield from _duplicates(entry, schema.get("items", {}), f"{path}[{index}]")
+        identity = {key: entry.get(key) for key in keys} if keys else entry
+        if "x-kubernetes-list-type" in schema and identity in seen:
+            text = json.dumps(identity, separators=(",", ":"))
+            yield Violation(path=f"{path}[{index}]", message=f"Duplicate value: {text}")
+        seen.append(identity)
 
 
 def _is_echo(detail: ErrorDetails) -> bool:
