@@ -30,8 +30,8 @@ class OperatorSettings:
     """TORCHTPU_HEALTH_PORT: /healthz and /readyz; 0 picks a free one."""
     metrics_port: int = 8081
     """TORCHTPU_METRICS_PORT: /metrics; may be the health port; 0 picks a free one."""
-    workers: int = 32
-    """TORCHTPU_WORKERS: reconciles at a time. They are cheap; a head that does not answer holds one for 5 s."""
+    workers: int = 64
+    """TORCHTPU_WORKERS: reconciles at a time. They are cheap; a Ray head that does not answer holds one for 5 s."""
     resync_seconds: float = 300.0
     """TORCHTPU_RESYNC_SECONDS: everything is listed and looked at again so often: the net under the watches."""
     ray_base_url: str = field(default=DEFAULT_BASE_URL)
@@ -61,7 +61,7 @@ class OperatorSettings:
             log_level=read.choice("TORCHTPU_LOG_LEVEL", "INFO", _LEVELS),
             health_port=read.number("TORCHTPU_HEALTH_PORT", 8080, low=0, high=65535),
             metrics_port=read.number("TORCHTPU_METRICS_PORT", 8081, low=0, high=65535),
-            workers=read.number("TORCHTPU_WORKERS", 32, low=1, high=512),
+            workers=read.number("TORCHTPU_WORKERS", 64, low=1, high=512),
             resync_seconds=float(read.number("TORCHTPU_RESYNC_SECONDS", 300, low=10, high=3600)),
             ray_base_url=environment.get("TORCHTPU_RAY_BASE_URL") or DEFAULT_BASE_URL,
             kubeconfig=kubeconfig,

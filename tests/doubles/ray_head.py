@@ -35,6 +35,8 @@ class Head:
     """Answers instead of Ray, before anything takes effect."""
     lose_submit_answer: bool = False
     """Take the next submission, but answer nothing that can be read."""
+    hangs: bool = False
+    """Takes requests and never answers."""
     seen: list[tuple[str, str, str | None]] = field(default_factory=list)
     """(method, path, Authorization) of every request."""
 
@@ -77,6 +79,8 @@ class RayServer:
         path = "/" + request.match_info["path"]
         given = request.headers.get("Authorization")
         head.seen.append((request.method, path, given))
+        if head.hangs:
+            await asyncio.sleep(3600)
         if head.intercept and (answer := head.intercept(request)) is not None:
             return answer
         if head.token is not None and given != f"Bearer {head.token}":

@@ -4,6 +4,7 @@ Tried against Ray 2.60: an unknown submission id is 404; a second POST of one id
 text; a token is needed on every path but /api/gcs_healthz (401 without one, 403 with a wrong one).
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from torchtpu_operator.runner.result import parse_result
 
 DEFAULT_BASE_URL = "http://{head_service}.{namespace}.svc:{port}"
 _READ_SECONDS = 5.0  # a head that hangs must not hold a worker of the queue for long
+_LEFT_ALONE_SECONDS = 10.0  # nor hold one all the time: so long nobody asks it anything after a read timed out
 _SUBMIT_SECONDS = 45.0  # the first submission starts an agent: 1.5 s measured, far more on a busy head
 _LOG_SECONDS = 15.0
 _MAX_ANSWER = 16 * 1024 * 1024
@@ -85,9 +87,15 @@ class HttpRayJobs:
     """`RayJobs` over HTTP. One session for all heads: connections end when their head does."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, *, base_url: str = DEFAULT_BASE_URL, seen: CallSeen = unseen
+        self,
+        session: aiohttp.ClientSession,
+        *,
+        base_url: str = DEFAULT_BASE_URL,
+        seen: CallSeen = unseen,
+        read_seconds: float = _READ_SECONDS,
     ) -> None:
-        self._session, self._base_url, self._seen = session, base_url, seen
+        self._session, self._base_url, self._seen, self._read_seconds = session, base_url, seen, read_seconds
+        self._left_alone: dict[tuple[str, str], float] = {}
 
     async def version(self, head: RayHead) -> RayVersion | CallFailed:
         answer = await self._json(head, "version", "GET", "/api/version")
@@ -155,7 +163,7 @@ class HttpRayJobs:
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
-        seconds: float = _READ_SECONDS,
+        seconds: float | None = None,
     ) -> dict[str, Any] | CallFailed:
         text = await self._text(head, verb, method, path, query=query, body=body, seconds=seconds)
         if isinstance(text, CallFailed):
@@ -177,10 +185,19 @@ class HttpRayJobs:
         *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
-        seconds: float,
+        seconds: float | None = None,
         keep_last: int | None = None,
     ) -> str | CallFailed:
+        """`seconds` None: a quick read, which is not tried at all while the head is left alone."""
         call, code = f"{method} {path}", "no-answer"
+        who, now = (head.namespace, head.service), asyncio.get_running_loop().time()
+        limit = self._read_seconds if seconds is None else seconds
+        if seconds is None and now < self._left_alone.get(who, 0.0):
+            return CallFailed(
+                call=call,
+                failure=FailureClass.TRANSIENT,
+                message="no answer in time; the head is left alone for a moment",
+            )
         base = self._base_url.format(head_service=head.service, namespace=head.namespace, port=head.port)
         headers = {"Authorization": f"Bearer {head.token}"} if head.token else {}
         try:
@@ -191,11 +208,14 @@ class HttpRayJobs:
                 json=body,
                 headers=headers,
                 allow_redirects=False,  # a redirect would carry the token to whoever it names
-                timeout=aiohttp.ClientTimeout(total=seconds, connect=min(seconds, 3.0)),
+                timeout=aiohttp.ClientTimeout(total=limit, connect=min(limit, 3.0)),
             ) as response:
                 code = str(response.status)
                 text = await _bounded(response, keep_last=keep_last)
+            self._left_alone.pop(who, None)
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            if isinstance(error, TimeoutError):
+                self._leave_alone(who, now + limit)
             words = str(error) or type(error).__name__
             return CallFailed(call=call, failure=FailureClass.TRANSIENT, message=shortened(f"no answer: {words}"))
         finally:
@@ -203,6 +223,10 @@ class HttpRayJobs:
         if response.status == 200:
             return text
         return CallFailed(call=call, failure=_failure(response.status), message=_last_words(response.status, text))
+
+    def _leave_alone(self, who: tuple[str, str], now: float) -> None:
+        self._left_alone = {other: until for other, until in self._left_alone.items() if until > now}
+        self._left_alone[who] = now + _LEFT_ALONE_SECONDS
 
 
 async def _bounded(response: aiohttp.ClientResponse, *, keep_last: int | None) -> str:

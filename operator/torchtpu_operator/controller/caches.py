@@ -69,8 +69,6 @@ class Caches:
     def __init__(self, *, wake: Callable[[Key], None]) -> None:
         self._wake = wake
         self._by: Key | None = None
-        self.generation = 0
-        """Counts every change, so that what is computed from the caches can be kept until the next one."""
         self.kuberay = False
         """Whether rayclusters.ray.io/v1 is served."""
         self.jobs: ObjectCache[Known[TorchTPUJob]] = ObjectCache(
@@ -84,7 +82,7 @@ class Caches:
             changed=lambda change: self._spread(self._of_slice(change)),
         )
         self.classes: ObjectCache[Known[TPUSliceClass]] = ObjectCache(
-            reader(TPUSliceClass), changed=lambda _: self._spread(self._of_class())
+            reader(TPUSliceClass), changed=lambda change: self._spread(self._of_class(change))
         )
         self.nodes: ObjectCache[NodeFact] = ObjectCache(
             read_node,
@@ -147,7 +145,6 @@ class Caches:
             self._spread(job_key(job.raw) for job in self.jobs)
 
     def _spread(self, keys: Iterable[Key]) -> None:
-        self.generation += 1
         for key in dict.fromkeys(keys):
             if key != self._by:
                 self._wake(key)
@@ -156,9 +153,10 @@ class Caches:
         for job in (change.new, change.old):
             if job:
                 yield job_key(job.raw)
-                # A slice on its way asks its claimant before each call to GKE.
-                for slice_ in self.slices.by("claimant", job.uid):
-                    yield slice_key(slice_.raw["metadata"]["name"])
+                # A slice on its way asks its claimant before each call to GKE; the rest of a job is not its business.
+                if not (change.old and change.new and _asks_the_same(change.old.raw, change.new.raw)):
+                    for slice_ in self.slices.by("claimant", job.uid):
+                        yield slice_key(slice_.raw["metadata"]["name"])
         yield ALLOCATION
 
     def _of_slice(self, change: Change[Known[TPUSlice]]) -> Iterator[Key]:
@@ -169,8 +167,10 @@ class Caches:
                     yield from self._job_keys(uid)
         yield ALLOCATION
 
-    def _of_class(self) -> Iterator[Key]:
+    def _of_class(self, change: Change[Known[TPUSliceClass]]) -> Iterator[Key]:
         yield ALLOCATION
+        if change.old and change.new and _is_the_same_class(change.old.raw, change.new.raw):
+            return  # only its status, which every slice changes
         # Which class a job has may depend on every class (the default one), so all of them are asked.
         yield from (job_key(job.raw) for job in self.jobs)
 
@@ -205,3 +205,20 @@ class Caches:
 def _claimant(slice_: Known[TPUSlice]) -> tuple[str, ...]:
     claim = (slice_.raw.get("spec") or {}).get("claimRef") or {}
     return (claim["uid"],) if claim.get("uid") else ()
+
+
+def _asks_the_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether a job's demand, uid and deletion are what they were."""
+    return _demand(old) == _demand(new)
+
+
+def _demand(job: Mapping[str, Any]) -> tuple[Any, ...]:
+    meta = job["metadata"]
+    return meta["uid"], meta.get("deletionTimestamp"), (job.get("status") or {}).get("demand")
+
+
+def _is_the_same_class(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return all(
+        old["metadata"].get(field) == new["metadata"].get(field)
+        for field in ("uid", "generation", "annotations", "deletionTimestamp")
+    )

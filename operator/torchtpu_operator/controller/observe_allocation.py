@@ -1,13 +1,10 @@
-"""Fills an `AllocationObserved` from the caches, and answers why a job waits by the same plan."""
+"""Fills an `AllocationObserved` from the caches, and keeps why jobs wait."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 
 from torchtpu_operator.controller.world import World
-from torchtpu_operator.plan.allocation import AllocationObserved, Wait, plan_allocation
+from torchtpu_operator.plan.allocation import AllocationObserved, Wait
 from torchtpu_operator.plan.observed import Outcome
-
-_KEPT = timedelta(seconds=2)
 
 
 def observe_allocation(world: World, *, outcomes: tuple[Outcome, ...] = ()) -> AllocationObserved:
@@ -24,19 +21,19 @@ def observe_allocation(world: World, *, outcomes: tuple[Outcome, ...] = ()) -> A
 
 
 class Waits:
-    """Why jobs wait: one computation serves all jobs until something changes."""
+    """Why jobs wait, as the last pass of allocation found it: one computation serves all jobs.
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._generation = -1
-        self._computed = world.clock.now() - _KEPT
+    A job whose reason has changed is woken by that pass, so none reads an old one for long.
+    """
+
+    def __init__(self) -> None:
         self._waits: Mapping[str, Wait] = {}
 
+    def publish(self, waits: Mapping[str, Wait]) -> list[str]:
+        """Take over what a pass found; the uids of the jobs whose reason is another than before."""
+        before, self._waits = self._waits, dict(waits)
+        return [uid for uid in before.keys() | waits.keys() if before.get(uid) != waits.get(uid)]
+
     def of(self, job_uid: str) -> Wait | None:
-        """None: the job has its slices, gets them next, or allocation itself cannot say."""
-        now, generation = self._world.clock.now(), self._world.caches.generation
-        if generation != self._generation or now - self._computed >= _KEPT:
-            observed = observe_allocation(self._world)
-            self._waits = plan_allocation(observed, now=now, settings=self._world.settings).waits
-            self._generation, self._computed = generation, now
+        """None: the job has its slices, gets them next, or has not been looked at yet."""
         return self._waits.get(job_uid)

@@ -16,7 +16,7 @@ from torchtpu_operator.clients.gke import Gke
 from torchtpu_operator.clients.kube import Kube
 from torchtpu_operator.clients.kube_errors import KubeError
 from torchtpu_operator.clients.ray_jobs import RayJobs
-from torchtpu_operator.controller.caches import ALLOCATION, Caches
+from torchtpu_operator.controller.caches import ALLOCATION, Caches, UnreadableError
 from torchtpu_operator.controller.events import EventRecorder
 from torchtpu_operator.controller.health import Health, served, watch_lag
 from torchtpu_operator.controller.lease import Lease
@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 _LEASE_CALL_SECONDS = 5.0  # well below the renewal deadline
 _FILL_AGAIN = 2.0
+_LONGEST_BACKOFF = 60.0  # an apiserver that was away for long is noticed within a minute of its return
 _FOLD_ALLOCATION = 0.05  # a burst of changes is one allocation
 _FLUSH_SECONDS = 0.5  # SIGTERM: gone fast
 
@@ -109,7 +110,12 @@ class _Leader:
     ) -> None:
         self._settings, self._outside, self._kube = settings, outside, kube
         self._metrics, self._surroundings = metrics, surroundings
-        self._queue = WorkQueue(jitter=surroundings.jitter, seen=metrics.reconciled)
+        self._queue = WorkQueue(
+            jitter=surroundings.jitter,
+            longest_backoff=_LONGEST_BACKOFF,
+            expected=(KubeError, UnreadableError),
+            seen=metrics.reconciled,
+        )
         self._caches = Caches(wake=self._wake)
         self._resync: Resync | None = None
         self.health = Health(alive=lambda: self._resync.problem if self._resync else "")

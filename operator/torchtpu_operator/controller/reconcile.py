@@ -1,7 +1,7 @@
 """One reconcile: observe, plan, write the status, perform, tell; again at once while there was something to do."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -22,7 +22,7 @@ from torchtpu_operator.controller.status import write_status
 from torchtpu_operator.controller.workqueue import Key
 from torchtpu_operator.controller.world import Target, World, refresh
 from torchtpu_operator.plan.actions import Plan
-from torchtpu_operator.plan.allocation import Wait, plan_allocation
+from torchtpu_operator.plan.allocation import plan_allocation
 from torchtpu_operator.plan.job import plan_job
 from torchtpu_operator.plan.observed import Outcome
 from torchtpu_operator.plan.slice import plan_slice
@@ -94,8 +94,7 @@ class Reconciler:
     def __init__(self, world: World, recorder: EventRecorder, *, wake: Callable[[Key], None]) -> None:
         """`wake` is asked to run a job whose reason to wait has changed."""
         self._world, self._wake = world, wake
-        self._waits = Waits(world)
-        self._told: dict[str, Wait] = {}
+        self._waits = Waits()
         self._jobs: _ObjectReconciler[TorchTPUJob, JobStatus] = _ObjectReconciler(
             world, recorder, kind=JOBS, cache=world.caches.jobs, plan=self._plan_job, status_of=lambda job: job.status
         )
@@ -132,19 +131,13 @@ class Reconciler:
         for _ in range(MAX_ROUNDS):
             observed = observe_allocation(self._world, outcomes=outcomes)
             plan = plan_allocation(observed, now=self._world.clock.now(), settings=self._world.settings)
-            self._wake_changed(plan.waits)
+            for uid in self._waits.publish(plan.waits):
+                for job in self._world.caches.jobs.by("uid", uid):
+                    self._wake(job_key(job.raw))
             outcomes = await perform(self._world, target, plan.actions)
             if not plan.actions:
                 return plan.look_again
         return NEXT_TURN
-
-    def _wake_changed(self, waits: Mapping[str, Wait]) -> None:
-        """Jobs whose reason to wait is another than at the last pass say so at once."""
-        for uid in waits.keys() | self._told.keys():
-            if waits.get(uid) != self._told.get(uid):
-                for job in self._world.caches.jobs.by("uid", uid):
-                    self._wake(job_key(job.raw))
-        self._told = dict(waits)
 
     def _attempt(self, key: Key) -> str:
         known = self._world.caches.jobs.get(key.name, namespace=key.namespace)

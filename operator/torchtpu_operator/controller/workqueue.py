@@ -41,15 +41,17 @@ class WorkQueue:
         jitter: Callable[[], float],
         first_backoff: float = 1.0,
         longest_backoff: float = 300.0,
+        expected: tuple[type[Exception], ...] = (),
         seen: QueueSeen = _unseen,
     ) -> None:
-        """`jitter` gives numbers in [0, 1)."""
+        """`jitter` gives numbers in [0, 1). Errors that are `expected` are logged in one line, others with their trace."""
         self._ready: asyncio.Queue[Key] = asyncio.Queue()
         self._dirty: dict[Key, float] = {}
         self._running: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._failures: dict[Key, int] = {}
-        self._jitter, self._first, self._longest, self._seen = jitter, first_backoff, longest_backoff, seen
+        self._jitter, self._first, self._longest = jitter, first_backoff, longest_backoff
+        self._expected, self._seen = expected, seen
 
     def add(self, key: Key) -> None:
         """Run the key as soon as a worker is free."""
@@ -120,13 +122,15 @@ class WorkQueue:
         except Exception as error:  # the one place where any error means: again, later
             count = self._failures[key] = self._failures.get(key, 0) + 1
             again = min(self._longest, self._first * 2.0 ** min(count - 1, 16)) * (0.8 + 0.4 * self._jitter())
-            log.error(
+            expected = isinstance(error, self._expected)
+            log.log(
+                logging.WARNING if expected else logging.ERROR,
                 "reconcile of %s failed %d times in a row, again in %.1f s: %s",
                 "/".join(part for part in key if part),
                 count,
                 again,
                 error,
-                exc_info=error,
+                exc_info=None if expected else error,
             )
         finally:
             self._seen(kind=key.kind, result=result, seconds=loop.time() - started)

@@ -157,3 +157,22 @@ async def test_a_head_that_is_not_there_is_no_answer(session: aiohttp.ClientSess
     answer = await ray.version(HEAD)
     assert isinstance(answer, CallFailed)
     assert (answer.failure, calls) == (FailureClass.TRANSIENT, [("ray", "version", "no-answer")])
+
+
+async def test_a_head_that_hangs_is_left_alone_by_reads_but_not_by_stops(
+    session: aiohttp.ClientSession, server: RayServer, head: Head
+) -> None:
+    ray = HttpRayJobs(session, base_url=server.base_url, read_seconds=0.05)
+    head.hangs = True
+    answers = [await ray.version(HEAD) for _ in range(5)]
+    head.hangs = False
+    await ray.stop(HEAD, ID)
+    after = await ray.version(HEAD)
+    kinds = {answer.failure for answer in answers if isinstance(answer, CallFailed)}
+    paths = [path for _, path, _ in head.seen]
+    assert (kinds, len(answers), paths, isinstance(after, RayVersion)) == (
+        {FailureClass.TRANSIENT},
+        5,
+        ["/api/version", f"/api/jobs/{ID}/stop", "/api/version"],
+        True,
+    )

@@ -65,11 +65,21 @@ class World:
         self.caches.jobs.remember(a_job("b", 2))
         self.caches.slices.remember(a_slice(3, claimed_by="a"))
         self.caches.namespaces.remember(a_namespace(4))
+        self.caches.classes.remember(obj("old", 5, spec={}))
         self.woken.clear()
 
 
 CHANGES: dict[str, tuple[Kind, dict[str, Any], set[Key]]] = {
-    "a job wakes itself, allocation and the slices that it holds": (JOBS, a_job("a", 10), {JOB, SLICE, ALLOCATION}),
+    "a job that changes its demand wakes itself, allocation and the slices that it holds": (
+        JOBS,
+        {**a_job("a", 10), "status": {"demand": {"slices": 0}}},
+        {JOB, SLICE, ALLOCATION},
+    ),
+    "a job that asks for the same wakes no slice": (
+        JOBS,
+        {**a_job("a", 10), "status": {"message": "runs"}},
+        {JOB, ALLOCATION},
+    ),
     "a slice wakes itself, allocation and its job": (SLICES, a_slice(10, claimed_by="a"), {SLICE, JOB, ALLOCATION}),
     "a slice that changes hands wakes both jobs": (
         SLICES,
@@ -84,6 +94,11 @@ CHANGES: dict[str, tuple[Kind, dict[str, Any], set[Key]]] = {
     "a node wakes the slice of its pool and that one's job": (NODES, a_node(10), {SLICE, JOB}),
     "a pod wakes its job": (PODS, a_pod(10), {JOB}),
     "a class wakes allocation and every job": (CLASSES, obj("default", 10, spec={}), {ALLOCATION, JOB, OTHER}),
+    "a class of which only the status changed wakes allocation alone": (
+        CLASSES,
+        obj("old", 10, spec={}, status={"message": "x"}),
+        {ALLOCATION},
+    ),
     "new labels of a namespace wake its jobs and allocation": (
         NAMESPACES,
         a_namespace(10, team="x"),
