@@ -98,8 +98,7 @@ class Bench:
         """Stop it and remove its folder; `keep_logs` gets a copy of its logs first. Not up is not an error."""
         self._stop()
         if keep_logs is not None and self.logs.exists():
-            shutil.copytree(self.logs, keep_logs, dirs_exist_ok=True)
-            shutil.copy(self._folder.log, keep_logs)
+            self._folder.copy_logs(keep_logs)
         self._folder.remove()
 
     def wait(self) -> int:

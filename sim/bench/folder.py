@@ -121,6 +121,15 @@ class BenchFolder:
         finally:
             os.close(descriptor)
 
+    def copy_logs(self, target: Path) -> None:
+        """Logs of the programs, of the bench itself, and of the pods that there are."""
+        shutil.copytree(self.logs, target, dirs_exist_ok=True)
+        shutil.copy(self.log, target)
+        for log in self.pods.rglob("logs/*/*.log"):
+            copy = target / "pods" / log.relative_to(self.pods)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(log, copy)
+
     def remove(self, *, seconds: float = 5.0) -> None:
         """Remove it all. Absent is not an error. Raises BenchError for a folder that is not a bench's.
 

