@@ -55,6 +55,13 @@ def slice_class(**spec: Any) -> Document:
     return document
 
 
+def made_slice(**spec: Any) -> Document:
+    """A good slice, made by hand, with these spec fields changed."""
+    document = copy.deepcopy(SLICE)
+    document["spec"].update(spec)
+    return document
+
+
 def offer(**fields: Any) -> Document:
     """A class with one offer."""
     return slice_class(offers=[{"name": "o", "type": "OnDemand", "zones": ["us-east5-b"], **fields}])
@@ -473,6 +480,22 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
         ("spec.jobDefaults.template.spec.containers: LOCAL_RANK is set by the operator: choose another name",),
     ),
     "a slice made by hand": (SLICE, ()),
+    "a slice of no shape": (
+        made_slice(accelerator="v6e", topology="4x2"),
+        ('spec.topology: accelerator v6e has no topology "4x2": did you mean "2x4"?',),
+    ),
+    "a slice of an unknown generation": (
+        made_slice(accelerator="tpu-v6e-slice"),
+        ('spec.accelerator: accelerator "tpu-v6e-slice" is not known: did you mean "v6e"?',),
+    ),
+    "a slice on a reservation without its name, which would cost on-demand": (
+        made_slice(offer={"name": "o", "type": "Reservation", "zone": "us-east5-b"}),
+        ("spec.offer.reservation: an offer of type Reservation needs reservation",),
+    ),
+    "a slice by flex-start of a generation without it": (
+        made_slice(accelerator="v4", topology="2x2x2", offer={"name": "o", "type": "FlexStart", "zone": "a"}),
+        ("spec.offer: v4 cannot be had by flex-start: take another offer",),
+    ),
     "a slice named otherwise than its pool": (
         {**SLICE, "metadata": {"name": "other"}},
         (

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
-from torchtpu_operator.api.offer import NodePoolTemplate, Offer, OfferType, Reservation, Taint
+from torchtpu_operator.api.offer import NodePoolTemplate, Offer, OfferType, Reservation, SliceOffer, Taint
 from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_list, cel_text
+from torchtpu_operator.api.shape_rules import SHAPE_EXISTS
 from torchtpu_operator.api.slice import SliceSpec, TPUSlice
 from torchtpu_operator.api.template_rules import CLASS_TEMPLATES, template_rules
 from torchtpu_operator.tpu import CATALOGUE
@@ -23,6 +24,7 @@ OTHERS_SETTINGS: Final = "{field} belongs to type {type}: remove it or change th
 NO_ZONES: Final = "an offer needs zones, for example [us-east5-b]"
 UNKNOWN_ACCELERATOR: Final = 'accelerator "{name}" is not known: use one of {known}'
 NO_FLEX_START: Final = "{name} cannot be had by flex-start: remove it from accelerators"
+SLICE_NO_FLEX_START: Final = "{name} cannot be had by flex-start: take another offer"
 SUB_BLOCK: Final = "subBlock needs block"
 TAINT_EFFECT: Final = f"effect must be one of {', '.join(EFFECTS)}"
 SYSTEM_LABEL: Final = "labels that begin with {prefix} are set by GKE and the operator: remove them"
@@ -32,20 +34,20 @@ SNAPSHOT: Final = "{field} never changes: a slice is a snapshot of class and off
 _WITHOUT_FLEX = tuple(name for name, generation in CATALOGUE.items() if not generation.flex_start)
 
 
-def _settings_given(kind: OfferType) -> Callable[[Offer], str | None]:
+def _settings_given(kind: OfferType) -> Callable[[Offer | SliceOffer], str | None]:
     field, attribute = _SETTINGS[kind]
 
-    def check(offer: Offer) -> str | None:
+    def check(offer: Offer | SliceOffer) -> str | None:
         missing = offer.type is kind and getattr(offer, attribute) is None
         return NEEDS_SETTINGS.format(type=kind, field=field) if missing else None
 
     return check
 
 
-def _settings_fit(kind: OfferType) -> Callable[[Offer], str | None]:
+def _settings_fit(kind: OfferType) -> Callable[[Offer | SliceOffer], str | None]:
     field, attribute = _SETTINGS[kind]
 
-    def check(offer: Offer) -> str | None:
+    def check(offer: Offer | SliceOffer) -> str | None:
         foreign = offer.type is not kind and getattr(offer, attribute) is not None
         return OTHERS_SETTINGS.format(field=field, type=kind) if foreign else None
 
@@ -81,12 +83,12 @@ def _system_label(template: NodePoolTemplate) -> str | None:
     return None if taken is None else SYSTEM_LABEL.format(prefix=taken)
 
 
-def _settings_rules(kind: OfferType) -> list[Rule]:
+def _settings_rules(kind: OfferType, *, at: str) -> list[Rule]:
     field, _ = _SETTINGS[kind]
     rules = [
         Rule(
             id=f"offer-foreign-{field}",
-            at=("spec.offers[*]",),
+            at=(at,),
             field=f".{field}",
             cel=f"self.type == '{kind}' || !has(self.{field})",
             message=OTHERS_SETTINGS.format(field=field, type=kind),
@@ -97,7 +99,7 @@ def _settings_rules(kind: OfferType) -> list[Rule]:
         rules.append(
             Rule(
                 id=f"offer-needs-{field}",
-                at=("spec.offers[*]",),
+                at=(at,),
                 field=f".{field}",
                 cel=f"self.type != '{kind}' || has(self.{field})",
                 message=NEEDS_SETTINGS.format(type=kind, field=field),
@@ -112,7 +114,7 @@ _LABELS = "self.labels"
 _SYSTEM = "(" + " || ".join(f"k.startsWith('{prefix}')" for prefix in SYSTEM_PREFIXES) + ")"
 
 CLASS_RULES: Final = (
-    *(rule for kind in _SETTINGS for rule in _settings_rules(kind)),
+    *(rule for kind in _SETTINGS for rule in _settings_rules(kind, at="spec.offers[*]")),
     Rule(
         id="offer-zones",
         at=("spec.offers[*]",),
@@ -196,6 +198,12 @@ def _pool_name(obj: TPUSlice) -> str | None:
     return None if obj.metadata.name == obj.spec.node_pool.name else POOL_NAME
 
 
+def _slice_flex_start(spec: SliceSpec) -> str | None:
+    if spec.offer.type is OfferType.FLEX_START and spec.accelerator in _WITHOUT_FLEX:
+        return SLICE_NO_FLEX_START.format(name=spec.accelerator)
+    return None
+
+
 def _snapshot(name: str) -> Rule:
     attribute = next(key for key, field in SliceSpec.model_fields.items() if field.alias == name)
     message = SNAPSHOT.format(field=name)
@@ -222,6 +230,18 @@ SLICE_RULES: Final = (
         cel="self.metadata.name == self.spec.nodePool.name",
         message=POOL_NAME,
         check=_pool_name,
+    ),
+    *SHAPE_EXISTS,
+    *_settings_rules(OfferType.RESERVATION, at="spec.offer"),
+    *_settings_rules(OfferType.FLEX_START, at="spec.offer"),
+    Rule(
+        id="slice-flex-start",
+        at=("spec",),
+        field=".offer",
+        cel=f"self.offer.type != 'FlexStart' || !(self.accelerator in {cel_list(_WITHOUT_FLEX)})",
+        message="the accelerator cannot be had by flex-start: take another offer",
+        message_expression=cel_text(SLICE_NO_FLEX_START, name="self.accelerator"),
+        check=_slice_flex_start,
     ),
     *(_snapshot(name) for name in SLICE_SNAPSHOT),
 )

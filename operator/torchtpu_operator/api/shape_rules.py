@@ -1,6 +1,6 @@
 """Rules about accelerator, topology, chips per host and number of slices, generated from the TPU catalogue."""
 
-from typing import Final
+from typing import Final, Protocol
 
 from torchtpu_operator.api.constants import MAX_SLICES
 from torchtpu_operator.api.job import JobSpec, Launcher
@@ -35,11 +35,22 @@ _IS_CUBE = (
 _EXISTS = f"({_KEY} in {cel_map(_EXPLICIT)} || {_IS_CUBE})"
 
 
+class HasShape(Protocol):
+    """Specs with the three fields that make a shape: of jobs and of slices."""
+
+    @property
+    def accelerator(self) -> str: ...
+    @property
+    def topology(self) -> str: ...
+    @property
+    def chips_per_host(self) -> int | None: ...
+
+
 def _accelerator_given(spec: JobSpec) -> str | None:
     return None if spec.accelerator else NO_ACCELERATOR
 
 
-def _accelerator_known(spec: JobSpec) -> str | None:
+def _accelerator_known(spec: HasShape) -> str | None:
     if not spec.accelerator or spec.accelerator in CATALOGUE:
         return None
     return messages.unknown_accelerator(spec.accelerator)
@@ -68,12 +79,12 @@ def _topology_given(spec: JobSpec) -> str | None:
     return None if spec.topology else NO_TOPOLOGY
 
 
-def _choices(spec: JobSpec) -> tuple[int, ...]:
+def _choices(spec: HasShape) -> tuple[int, ...]:
     generation = CATALOGUE.get(spec.accelerator)
     return generation.chips_per_host_choices(spec.topology) if generation else ()
 
 
-def _topology_exists(spec: JobSpec) -> str | None:
+def _topology_exists(spec: HasShape) -> str | None:
     if spec.accelerator not in CATALOGUE or not spec.topology or _choices(spec):
         return None
     return messages.unknown_topology(CATALOGUE[spec.accelerator], spec.topology)
@@ -98,7 +109,7 @@ def _topology_message() -> str:
     )
 
 
-def _chips_per_host(spec: JobSpec) -> str | None:
+def _chips_per_host(spec: HasShape) -> str | None:
     choices = _choices(spec)
     if spec.chips_per_host is None or not choices or spec.chips_per_host in choices:
         return None
@@ -176,16 +187,7 @@ def _single_host_rule() -> Rule:
     )
 
 
-SHAPE_RULES: Final = (
-    Rule(
-        id="accelerator-given",
-        at=("spec",),
-        field=".accelerator",
-        cel="has(self.accelerator) && self.accelerator != ''",
-        message=NO_ACCELERATOR,
-        check=_accelerator_given,
-        reason=REQUIRED,
-    ),
+SHAPE_EXISTS: Final = (
     Rule(
         id="accelerator-known",
         at=("spec",),
@@ -194,15 +196,6 @@ SHAPE_RULES: Final = (
         message=f"accelerator is not known: use one of {', '.join(CATALOGUE)}",
         message_expression=_accelerator_message(),
         check=_accelerator_known,
-    ),
-    Rule(
-        id="topology-given",
-        at=("spec",),
-        field=".topology",
-        cel="has(self.topology) && self.topology != ''",
-        message=NO_TOPOLOGY,
-        check=_topology_given,
-        reason=REQUIRED,
     ),
     Rule(
         id="topology-exists",
@@ -224,6 +217,28 @@ SHAPE_RULES: Final = (
         message="chipsPerHost does not fit the topology: remove it",
         message_expression=_chips_per_host_message(),
         check=_chips_per_host,
+    ),
+)
+
+SHAPE_RULES: Final = (
+    *SHAPE_EXISTS,
+    Rule(
+        id="accelerator-given",
+        at=("spec",),
+        field=".accelerator",
+        cel="has(self.accelerator) && self.accelerator != ''",
+        message=NO_ACCELERATOR,
+        check=_accelerator_given,
+        reason=REQUIRED,
+    ),
+    Rule(
+        id="topology-given",
+        at=("spec",),
+        field=".topology",
+        cel="has(self.topology) && self.topology != ''",
+        message=NO_TOPOLOGY,
+        check=_topology_given,
+        reason=REQUIRED,
     ),
     Rule(
         id="num-slices",
