@@ -88,10 +88,10 @@ class Demo:
                     problem = str(error)
                 finally:
                     with _signals_ignored():
-                        self._clean_up(failed=code != 0)
+                        self._clean_up(evidence_wanted=code == 1)
         except KeyboardInterrupt:  # between the steps, while the screen opens or closes
             problem, code = "interrupted", INTERRUPTED
-            self._clean_up(failed=True)
+            self._clean_up(evidence_wanted=False)
         self._report(problem, seconds=time.monotonic() - began)
         return code
 
@@ -161,13 +161,12 @@ class Demo:
             self._gke = self._bench.gke_calls()
         return self._story is not None and is_complete(self._story.job) and self._pools_left == []
 
-    def _clean_up(self, *, failed: bool) -> None:
-        if failed and self._bench.kubeconfig.exists():
+    def _clean_up(self, *, evidence_wanted: bool) -> None:
+        if evidence_wanted and self._bench.folder.exists():
             self._evidence = evidence.new_folder(datetime.now(UTC))
-            evidence.save(self._bench, self._evidence, namespace=self._example.namespace)
-            self._operator_tail = evidence.operator_tail(self._bench)
-        elif failed and self._bench.folder.exists():
-            self._evidence = evidence.new_folder(datetime.now(UTC))
+            if self._bench.kubeconfig.exists():
+                evidence.save(self._bench, self._evidence, namespace=self._example.namespace)
+                self._operator_tail = evidence.operator_tail(self._bench)
         if self._options.keep and self._bench.kubeconfig.exists():
             return
         with self._steps.step("bench down"):

@@ -1,6 +1,7 @@
 """What is kept of a demo that failed: its bench is gone a moment later."""
 
 import json
+import shutil
 import subprocess
 from datetime import datetime
 from pathlib import Path
@@ -10,12 +11,16 @@ from sim.bench import Bench, BenchError
 from sim.demo import installation
 
 _TAIL = 40
+_KEPT = 5
 _LEADING = ("time", "level", "logger", "message", "exc_info")
 
 
 def new_folder(now: datetime) -> Path:
-    """Where the evidence of a demo at that time goes."""
-    return tools.cache_dir() / "demo-logs" / now.strftime("%Y%m%d-%H%M%S")
+    """Where the evidence of a demo at that time goes; of the ones before only the youngest stay."""
+    parent = tools.cache_dir() / "demo-logs"
+    for old in sorted(parent.glob("*"))[: -(_KEPT - 1)]:
+        shutil.rmtree(old)
+    return parent / now.strftime("%Y%m%d-%H%M%S")
 
 
 def save(bench: Bench, folder: Path, *, namespace: str) -> None:
