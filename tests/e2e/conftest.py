@@ -26,5 +26,5 @@ def namespace(operated: Operated, request: pytest.FixtureRequest) -> Iterator[st
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].rstrip("-")
     yield operated.namespace(name)
     operated.bench.kubectl("delete", "torchtpujobs", "--all", "-n", name, "--wait=false")
-    operated.until(f"the jobs of {name} are gone", lambda: not operated.list("torchtpujobs", namespace=name))
+    operated.until(f"the jobs of {name} are gone", lambda: not operated.items("torchtpujobs", namespace=name))
     operated.until_clean()

@@ -49,7 +49,7 @@ class Operated:
 
     def operator_pod(self) -> Obj:
         """The running one."""
-        pods = self.list("pods", namespace=NAMESPACE)
+        pods = self.items("pods", namespace=NAMESPACE)
         return next(pod for pod in pods if not pod["metadata"].get("deletionTimestamp"))
 
     def kill_operator(self) -> None:
@@ -82,7 +82,7 @@ class Operated:
         found: Obj | None = json.loads(out) if out.strip() else None
         return found
 
-    def list(self, kind: str, *, namespace: str = "", selector: str = "") -> list[Obj]:
+    def items(self, kind: str, *, namespace: str = "", selector: str = "") -> list[Obj]:
         scope = ["-n", namespace] if namespace else []
         labels = ["-l", selector] if selector else []
         items: list[Obj] = json.loads(self.bench.kubectl("get", kind, *scope, *labels, "-o", "json"))["items"]
@@ -99,7 +99,7 @@ class Operated:
 
     def events(self, namespace: str, name: str) -> list[Obj]:
         """Events about one job, oldest first."""
-        mine = [each for each in self.list("events", namespace=namespace) if each["involvedObject"]["name"] == name]
+        mine = [each for each in self.items("events", namespace=namespace) if each["involvedObject"]["name"] == name]
         return sorted(mine, key=lambda each: each["metadata"]["creationTimestamp"])
 
     def pools(self) -> list[str]:
@@ -137,7 +137,7 @@ class Operated:
         """No TPUSlice, no pool, no TPU node."""
         self.until(
             "no TPUSlice and no node pool is left",
-            lambda: not self.list("tpuslices") and not self.pools(),
+            lambda: not self.items("tpuslices") and not self.pools(),
             seconds=seconds,
         )
 

@@ -15,5 +15,5 @@ def test_deleting_a_job_leaves_nothing(operated: Operated, namespace: str, phase
         "the job is gone", lambda: operated.get("torchtpujob", "short-lived", namespace=namespace) is None, seconds=60
     )
     operated.until_clean(seconds=30)
-    assert not operated.list("rayclusters", namespace=namespace)
-    operated.until("its pods are gone", lambda: not operated.list("pods", namespace=namespace), seconds=30)
+    assert not operated.items("rayclusters", namespace=namespace)
+    operated.until("its pods are gone", lambda: not operated.items("pods", namespace=namespace), seconds=30)

@@ -10,7 +10,7 @@ WORLD, ORDER = "TORCHTPU_WORLD ", "TORCHTPU_ORDER "
 
 
 def _head_log(operated: Operated, namespace: str) -> str:
-    heads = operated.list("pods", namespace=namespace, selector="ray.io/node-type=head")
+    heads = operated.items("pods", namespace=namespace, selector="ray.io/node-type=head")
     return operated.bench.kubectl("logs", "-n", namespace, heads[0]["metadata"]["name"], "-c", "ray", "--tail=-1")
 
 

@@ -39,7 +39,7 @@ def test_a_job_survives_the_death_of_the_operator_at_every_stage(operated: Opera
     job = operated.until_phase(namespace, name, "Succeeded", seconds=180)
     assert job["status"]["attempt"]["number"] == 1, "no attempt was lost to the operator's death"
     assert job["status"].get("disruptions", 0) == job["status"].get("restarts", 0) == 0
-    heads = operated.list("pods", namespace=namespace, selector="ray.io/node-type=head")
+    heads = operated.items("pods", namespace=namespace, selector="ray.io/node-type=head")
     log = operated.bench.kubectl("logs", "-n", namespace, heads[0]["metadata"]["name"], "-c", "ray", "--tail=-1")
     for rank in range(8):
         assert log.count(f"started on {rank}\n") == 1, "the Ray job was submitted once"
