@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from sim.bench.folder import BenchError
-from sim.control_plane import ApiError
+from sim.control_plane import ApiError, StartError
 from sim.faults import FaultError, FaultRegistry
 
 _log = logging.getLogger(__name__)
@@ -81,5 +81,5 @@ async def _explain(
 ) -> web.StreamResponse:
     try:
         return await handler(request)
-    except (FaultError, BenchError, ApiError) as error:
+    except (FaultError, BenchError, ApiError, StartError) as error:
         return web.json_response({"error": str(error)}, status=400)

@@ -207,7 +207,9 @@ def _start_inside(folder: BenchFolder, *, listener: socket.socket, control: sock
         control.set_inheritable(True)
         module = ["-m", "sim.bench.inside", str(folder.path), str(listener.fileno()), str(control.fileno())]
         os.chdir(REPOSITORY)
-        os.execve(sys.executable, [sys.executable, *module], {**os.environ, "TMPDIR": str(folder.tmp)})
+        # Whatever is forked here is another program a moment later; gRPC need not prepare for it, nor say so.
+        own = {"TMPDIR": str(folder.tmp), "GRPC_ENABLE_FORK_SUPPORT": "false"}
+        os.execve(sys.executable, [sys.executable, *module], {**os.environ, **own})
     listener.close()
     control.close()
     return pid

@@ -10,11 +10,14 @@ import urllib3
 from sim.control_plane.daemon import StartError
 from sim.control_plane.pki import KeyPair
 
+_SECONDS = 60.0
+"""For one request; a megabyte of schema takes a loaded machine ten."""
+
 _FIELD_MANAGER = "torchtpu-bench"
 
 
 class ApiError(Exception):
-    """The apiserver refused; `status` is its HTTP code."""
+    """The apiserver refused; `status` is its HTTP code, 0 when there was no answer."""
 
     def __init__(self, message: str, *, status: int) -> None:
         super().__init__(message)
@@ -57,7 +60,10 @@ class ApiClient:
         return answer.status == 200
 
     def _request(self, method: str, path: str, **arguments: Any) -> urllib3.BaseHTTPResponse:
-        answer = self._pool.request(method, self._url + path, timeout=30.0, retries=False, **arguments)
+        try:
+            answer = self._pool.request(method, self._url + path, timeout=_SECONDS, retries=False, **arguments)
+        except urllib3.exceptions.HTTPError as error:
+            raise ApiError(f"{method} {path}: {error}", status=0) from error
         if answer.status >= 400:
             message = f"{method} {path}: {answer.status} {answer.data.decode(errors='replace')[:2000]}"
             raise ApiError(message, status=answer.status)

@@ -44,7 +44,8 @@ def grant_rights(client: ApiClient) -> None:
 def is_served(client: ApiClient, crds: Iterable[str]) -> bool:
     """Asks discovery and not the CRDs' conditions: reading these megabytes slows down what one waits for."""
     try:
-        found = {each["name"] for each in client.get("/apis/ray.io/v1")["resources"]}
+        # `resources` is null while the group exists but none of its kinds is established.
+        found = {each["name"] for each in client.get("/apis/ray.io/v1")["resources"] or []}
     except ApiError as error:
         # 503: the group is known but its resources are not computed yet.
         if error.status not in (404, 503):
