@@ -9,9 +9,12 @@ from torchtpu_operator.clients.kube_errors import KubeError, call_failed
 from torchtpu_operator.controller import execute_cloud, execute_objects, execute_slices
 from torchtpu_operator.controller.world import Target, World
 from torchtpu_operator.plan import actions
-from torchtpu_operator.plan.observed import CallFailed, OperationStarted, Outcome
+from torchtpu_operator.plan.observed import CallFailed, FailureClass, OperationStarted, Outcome
 
 log = logging.getLogger(__name__)
+
+# Losing a race and waiting in line are how this works; what needs a person is in the object's status.
+_EVERYDAY = frozenset({FailureClass.CONFLICT, FailureClass.BUSY})
 
 # Each function takes the action of its own type, which a common signature cannot say.
 Perform = Callable[[World, Target, Any], Awaitable[Outcome]]
@@ -50,9 +53,14 @@ async def perform(world: World, target: Target, planned: Iterable[actions.Action
             outcome = call_failed(error)
         outcomes.append(outcome)
         if isinstance(outcome, CallFailed):
-            log.warning(
-                "%s failed: %s", name, outcome.message, extra={"call": outcome.call, "failure": outcome.failure.value}
+            log.log(
+                logging.INFO if outcome.failure in _EVERYDAY else logging.WARNING,
+                "%s failed: %s",
+                name,
+                outcome.message,
+                extra={"call": outcome.call, "failure": outcome.failure.value},
             )
             break
-        log.info("%s", name, extra={"operation": outcome.name} if isinstance(outcome, OperationStarted) else {})
+        more = {"operation": outcome.name} if isinstance(outcome, OperationStarted) else {"call": outcome.call}
+        log.info("%s done", name, extra=more)
     return tuple(outcomes)

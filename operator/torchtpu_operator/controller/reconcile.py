@@ -21,7 +21,7 @@ from torchtpu_operator.controller.observe_slice import observe_slice
 from torchtpu_operator.controller.status import write_status
 from torchtpu_operator.controller.workqueue import Key
 from torchtpu_operator.controller.world import Target, World, refresh
-from torchtpu_operator.plan.actions import Plan
+from torchtpu_operator.plan.actions import Event, Plan
 from torchtpu_operator.plan.allocation import plan_allocation
 from torchtpu_operator.plan.job import plan_job
 from torchtpu_operator.plan.observed import Outcome
@@ -59,9 +59,11 @@ class _ObjectReconciler(Generic[M, S]):
             known = self._cache.get(key.name, namespace=key.namespace)
             if known is None:
                 return None
+            target = Target(key=key, kind=self._kind, raw=known.raw)
+            if known.parsed is None:
+                self._recorder.record(self._reference(target), _unreadable(known.problem))
             model = known.model
             plan = await self._plan(key, model, outcomes)
-            target = Target(key=key, kind=self._kind, raw=known.raw)
             if plan.status != self._status_of(model) and not await self._write(target, plan.status):
                 continue  # somebody was faster: look again, and do not forget what the last actions answered
             outcomes = await perform(self._world, target, plan.actions)
@@ -86,6 +88,11 @@ class _ObjectReconciler(Generic[M, S]):
     def _reference(self, target: Target) -> Json:
         """Items of a list carry no apiVersion and kind; an event needs them."""
         return {"apiVersion": self._kind.api_version, "kind": self._kind.name, "metadata": target.raw["metadata"]}
+
+
+def _unreadable(problem: str) -> Event:
+    text = f"{problem}; this operator does not understand it: install the operator and CRDs of one version"
+    return Event(type="Warning", reason="ObjectUnreadable", message=text)
 
 
 class Reconciler:

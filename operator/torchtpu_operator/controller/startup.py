@@ -61,7 +61,8 @@ async def _missing_crds(api: KubeApi, namespace: str) -> str:
 
 
 async def _missing_permissions(api: KubeApi, namespace: str) -> str:
-    missing = [permission for permission in PERMISSIONS if not await _has(api, permission, namespace)]
+    held = await asyncio.gather(*(_has(api, permission, namespace) for permission in PERMISSIONS))
+    missing = [permission for permission, has in zip(PERMISSIONS, held, strict=True) if not has]
     if not missing:
         return ""
     return f"the operator's service account may not {'; '.join(_line(permission) for permission in missing)}"
