@@ -93,7 +93,12 @@ def build_ray_image(reference: str) -> Image:
     stand_in = REPO / "sim" / "standin"
     return Image(
         reference=reference,
-        env={"PATH": f"{python.bin}:{_SYSTEM_PATH}", "PYTHONPATH": str(stand_in), **_PYTHON_ENV},
+        env={
+            "PATH": f"{python.bin}:{_SYSTEM_PATH}",
+            "PYTHONPATH": str(stand_in),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            **_PYTHON_ENV,
+        },
         command=["bash"],
         working_dir="/home/ray",
         home="/home/ray",

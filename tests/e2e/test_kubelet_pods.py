@@ -1,100 +1,13 @@
 """Pods on the bench's kubelet, as the real apiserver, scheduler, controllers and kubectl see them."""
 
-import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from sim.bench import Bench, BenchOptions
 from sim.kubelet import KubeletSettings
-
-Obj = dict[str, Any]
-
-OPERATOR = "ghcr.io/torchtpu/torchtpu-operator:0.1.0"
-RAY = "us-docker.pkg.dev/acme/ml/ray-torchtpu:2.60.0"
-WAIT_SECONDS = 90.0
-
-MAKE_POOL = """
-import grpc, time
-from google.cloud import container_v1 as gke
-from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
-client = gke.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=grpc.insecure_channel("10.96.0.20:443")))
-where = "projects/demo/locations/us-east5"
-pool = {"name": "v6e", "initial_node_count": 4, "locations": ["us-east5-b"],
-        "config": {"machine_type": "ct6e-standard-4t"}, "placement_policy": {"type_": "COMPACT", "tpu_topology": "4x4"}}
-operation = client.create_node_pool(parent=f"{where}/clusters/bench", node_pool=gke.NodePool(pool), retry=None, timeout=30)
-while operation.status != gke.Operation.Status.DONE:
-    time.sleep(0.3)
-    operation = client.get_operation(name=f"{where}/operations/{operation.name}", retry=None, timeout=30)
-"""
-
-
-class Cluster:
-    """The bench through kubectl."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-
-    def apply(self, *objects: Obj) -> None:
-        self.bench.kubectl("apply", "-f", "-", input="\n---\n".join(json.dumps(each) for each in objects))
-
-    def get(self, kind: str, name: str) -> Obj | None:
-        text = self.bench.kubectl("get", kind, name, "-o", "json", "--ignore-not-found")
-        found: Obj | None = json.loads(text) if text.strip() else None
-        return found
-
-    def list(self, kind: str) -> list[Obj]:
-        items: list[Obj] = json.loads(self.bench.kubectl("get", kind, "-o", "json"))["items"]
-        return items
-
-    def until(self, what: str, look: Callable[[], Any]) -> Any:
-        """The first true value; fails with a picture of the cluster."""
-        end = time.monotonic() + WAIT_SECONDS
-        while not (value := look()):
-            if time.monotonic() > end:
-                pytest.fail(f"not within {WAIT_SECONDS:g} s: {what}\n{self.bench.kubectl('describe', 'pods')[-6000:]}")
-            time.sleep(0.2)
-        return value
-
-    def until_phase(self, name: str, *phases: str) -> Obj:
-        def look() -> Obj | None:
-            pod = self.get("pod", name)
-            return pod if pod and pod["status"].get("phase") in phases else None
-
-        found: Obj = self.until(f"pod {name} is {phases}", look)
-        return found
-
-    def until_ready(self, name: str) -> Obj:
-        found: Obj = self.until(f"pod {name} is ready", lambda: self._ready(name))
-        return found
-
-    def until_waiting(self, name: str, reason: str) -> Obj:
-        """The status of the first container once it waits for that reason."""
-
-        def look() -> Obj | None:
-            statuses = ((self.get("pod", name) or {}).get("status") or {}).get("containerStatuses") or [{}]
-            status: Obj = statuses[0]
-            return status if status.get("state", {}).get("waiting", {}).get("reason") == reason else None
-
-        found: Obj = self.until(f"pod {name} waits: {reason}", look)
-        return found
-
-    def until_gone(self, kind: str, name: str) -> None:
-        self.until(f"{kind} {name} is gone", lambda: self.get(kind, name) is None)
-
-    def log(self, name: str, *options: str) -> str:
-        return self.bench.kubectl("logs", name, *options)
-
-    def exec(self, name: str, *command: str, options: tuple[str, ...] = (), input: str | None = None) -> str:
-        return self.bench.kubectl("exec", name, *options, "--", *command, input=input)
-
-    def _ready(self, name: str) -> Obj | None:
-        pod = self.get("pod", name)
-        conditions = (pod or {}).get("status", {}).get("conditions") or ()
-        return pod if any(c["type"] == "Ready" and c["status"] == "True" for c in conditions) else None
+from tests.e2e.bare_cluster import OPERATOR, RAY, WAIT_SECONDS, Cluster, Obj, a_config_map, a_pod, a_secret
 
 
 @pytest.fixture(scope="module")
@@ -104,23 +17,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     options = BenchOptions(kuberay=False, cpu_nodes=2, kubelet_settings=quick)
     with Bench(tmp_path_factory.mktemp("kubelet") / "bench", options) as bench:
         yield Cluster(bench)
-
-
-def a_pod(
-    name: str, script: str, *, image: str = "busybox", policy: str = "Never", spec: Obj | None = None, **container: Any
-) -> Obj:
-    """One container that runs a shell script; `spec` and `container` add fields."""
-    main = {"name": "main", "image": image, "command": ["sh", "-c", script], **container}
-    fields = {"restartPolicy": policy, "terminationGracePeriodSeconds": 3, "containers": [main], **(spec or {})}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}}, "spec": fields}
-
-
-def a_config_map(name: str, **data: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
-def a_secret(name: str, **data: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
 
 
 FOREVER = "trap 'exit 0' TERM; while true; do sleep 0.1; done"
@@ -200,10 +96,8 @@ def test_a_crashing_container_is_started_again_with_back_off(cluster: Cluster) -
     status = cluster.until_waiting("crash", "CrashLoopBackOff")
     last = status["lastState"]["terminated"]
     assert (last["exitCode"], last["reason"], last["message"]) == (3, "Error", "last words\n")
-    assert cluster.get("pod", "crash")["status"]["phase"] == "Running"  # type: ignore[index]
-    cluster.until(
-        "three starts", lambda: cluster.get("pod", "crash")["status"]["containerStatuses"][0]["restartCount"] >= 2
-    )  # type: ignore[index]
+    assert cluster.pod("crash")["status"]["phase"] == "Running"
+    cluster.until("three starts", lambda: cluster.pod("crash")["status"]["containerStatuses"][0]["restartCount"] >= 2)
     assert cluster.log("crash", "--previous") == "last words\n"
 
 
@@ -229,7 +123,7 @@ def test_what_cannot_start_says_why(cluster: Cluster) -> None:
     assert config["message"] == 'configmap "later" not found'
     cluster.until(
         "an event about the volume",
-        lambda: [e for e in cluster.list("events") if e["reason"] == "FailedMount" and "later" in e["message"]],
+        lambda: [e for e in cluster.all("events") if e["reason"] == "FailedMount" and "later" in e["message"]],
     )
     cluster.apply(a_config_map("later", k="came"), a_secret("later", k="came too"))
     for name, words in {"no-config": "came", "no-volume": "came too"}.items():
@@ -250,7 +144,7 @@ def test_exec_speaks_with_the_container(cluster: Cluster) -> None:
 
 def test_logs_can_be_followed_and_cut(cluster: Cluster) -> None:
     cluster.apply(a_pod("talker", "for i in 1 2 3; do echo line $i; sleep 0.3; done"))
-    cluster.until("it has begun", lambda: cluster.get("pod", "talker")["status"].get("phase") != "Pending")  # type: ignore[index]
+    cluster.until("it has begun", lambda: cluster.pod("talker")["status"].get("phase") != "Pending")
     assert cluster.log("talker", "-f") == "line 1\nline 2\nline 3\n"
     assert cluster.log("talker", "--tail=1") == "line 3\n"
 
@@ -281,18 +175,16 @@ def test_probes_decide_on_readiness_and_restart(cluster: Cluster) -> None:
     cluster.apply(served, service, a_pod("client", FOREVER))
     cluster.until(
         "startup succeeded",
-        lambda: cluster.get("pod", "served")["status"].get("containerStatuses", [{}])[0].get("started"),
-    )  # type: ignore[index]
+        lambda: cluster.pod("served")["status"].get("containerStatuses", [{}])[0].get("started"),
+    )
     cluster.until_ready("client")
-    assert not cluster._ready("served")
+    assert not cluster.ready("served")
     cluster.exec("served", "touch", "/tmp/ready")
     address = cluster.until_ready("served")["status"]["podIP"]
     resolve = ("sh", "-c", "getent hosts served | awk '{print $1}'")
     cluster.until("the name resolves", lambda: cluster.exec("client", *resolve).strip() == address)
     cluster.exec("served", "touch", "/tmp/dead")
-    cluster.until(
-        "restarted", lambda: cluster.get("pod", "served")["status"]["containerStatuses"][0]["restartCount"] == 1
-    )  # type: ignore[index]
+    cluster.until("restarted", lambda: cluster.pod("served")["status"]["containerStatuses"][0]["restartCount"] == 1)
 
 
 def test_a_pod_ends_as_its_owner_asks(cluster: Cluster) -> None:
@@ -375,8 +267,8 @@ def test_a_config_map_in_a_volume_follows_its_source(cluster: Cluster) -> None:
 
 
 def test_hosts_with_chips_and_hosts_that_go(cluster: Cluster) -> None:
-    cluster.bench.exec_inside(["python", "-c", MAKE_POOL])
-    nodes = [n for n in cluster.list("nodes") if n["metadata"]["labels"].get("cloud.google.com/gke-nodepool") == "v6e"]
+    cluster.make_pool()
+    nodes = [n for n in cluster.all("nodes") if n["metadata"]["labels"].get("cloud.google.com/gke-nodepool") == "v6e"]
     assert [n["status"]["allocatable"]["google.com/tpu"] for n in nodes] == ["4"] * 4
     names = [n["metadata"]["name"] for n in nodes]
 
