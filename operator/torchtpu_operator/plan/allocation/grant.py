@@ -207,6 +207,7 @@ def _choose(
 def _usable(job: TorchTPUJob, offer: Offer) -> bool:
     return (
         offer.type not in UNSUPPORTED
+        and offer.provisioning is Provisioning.CREATE  # ScaleUp needs capacity pods, which nobody makes yet
         and (job.spec.offers is None or offer.name in job.spec.offers)
         and (not offer.accelerators or job.spec.accelerator in offer.accelerators)
     )

@@ -1,9 +1,11 @@
 """One attempt: RayCluster, gate, submission, watching. Every step is recorded before the call that it announces."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from torchtpu_operator.api import ConditionType, JobPhase, Reason
+from torchtpu_operator.api.job_rules import old_ray
 from torchtpu_operator.api.job_status import Attempt, AttemptOutcome
 from torchtpu_operator.plan import gate, names
 from torchtpu_operator.plan.actions import SubmitRayJob
@@ -16,6 +18,7 @@ from torchtpu_operator.plan.reasons import explain, reason_of
 
 Json = Mapping[str, Any]
 
+_RELEASE = re.compile(r"[0-9]+\.[0-9]+")  # a build from a branch may call itself anything
 UNREACHABLE_SECONDS = 300  # a dashboard that answers nothing for so long is lost, whatever its pod says
 EARLY_SECONDS, EARLY_POLL, POLL = 60, 1.0, 2.0  # the end of a job is read within 2 s
 
@@ -187,10 +190,8 @@ def _wrong_version(draft: Draft, seen: str) -> str | None:
     said = draft.spec.ray_version or (class_.spec.job_defaults.ray_version if class_ is not None else None)
     if said is not None and said != seen:
         return f"spec.rayVersion says {said}, the image runs Ray {seen}: correct one of them"
-    numbers = tuple(int(part) if part.isdigit() else 0 for part in seen.split(".")[:2])
-    if numbers < (2, 60) and draft.spec.num_slices > 1:
-        return f"the image runs Ray {seen}; several slices need Ray 2.60.0 or newer: take a newer image"
-    return None
+    old = old_ray(seen, num_slices=draft.spec.num_slices) if _RELEASE.match(seen) else None
+    return f"the image runs Ray {seen}: {old}" if old else None
 
 
 def _submit(draft: Draft, attempt: Attempt, pods: list[PodSeen], ray: RaySeen) -> None:
