@@ -241,27 +241,35 @@ class Bench:
         if self._lifeline >= 0:
             os.close(self._lifeline)
             self._lifeline = -1
-        deadline = time.monotonic() + DOWN_SECONDS
-        killed = False
-        while self._folder.is_alive():
-            try:
-                state = self._folder.read_state()
-            except BenchError:
-                time.sleep(0.02)
-                continue
-            late = time.monotonic() > deadline
-            if late and killed:
-                raise BenchError(f"process {state.pid} of the bench in {self.folder} does not die")
-            _signal(state.pid, signal.SIGKILL if late else signal.SIGTERM)
-            killed = late
-            self._wait_for_lock(2.0 if late else DOWN_SECONDS / 2)
-        if self._process is not None:
-            self._process.wait()
-            self._process = None
+        if self._process is None:
+            # The first process holds the lock a moment before it writes down its number.
+            self._wait_until(lambda: self._recorded_pid() is not None or not self._folder.is_alive())
+        pid = self._process.pid if self._process is not None else self._recorded_pid()
+        if pid is None:
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if not self._is_gone(pid):
+                _signal(pid, number)
+                self._wait_until(lambda: self._is_gone(pid))
+        if not self._is_gone(pid):
+            raise BenchError(f"process {pid} of the bench in {self.folder} does not die")
+        self._process = None
 
-    def _wait_for_lock(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self._folder.is_alive() and time.monotonic() < deadline:
+    def _is_gone(self, pid: int) -> bool:
+        """The first process and with it all others; the lock may be another bench's by now."""
+        ended = self._process is None or self._process.poll() is not None
+        return ended and self._recorded_pid() != pid
+
+    def _recorded_pid(self) -> int | None:
+        try:
+            return self._folder.read_state().pid
+        except BenchError:
+            return None
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
+        """True or DOWN_SECONDS later."""
+        deadline = time.monotonic() + DOWN_SECONDS
+        while not condition() and time.monotonic() < deadline:
             time.sleep(0.02)
 
 

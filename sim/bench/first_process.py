@@ -91,9 +91,8 @@ def listen(port: int) -> socket.socket:
     try:
         return socket.create_server(("127.0.0.1", port), backlog=128)
     except OSError as error:
-        raise BenchError(
-            f"port {port} on 127.0.0.1: {error.strerror}; choose another, or 0 for any free one"
-        ) from error
+        why = os.strerror(error.errno or 0)
+        raise BenchError(f"port {port} on 127.0.0.1: {why}; choose another, or 0 for any that is free") from error
 
 
 def _enter_pid_namespace() -> bool:
@@ -181,9 +180,15 @@ def _be_process_one(folder: BenchFolder, *, listener: socket.socket, control: so
 
 def _prepare_mounts(folder: BenchFolder) -> None:
     namespaces.mount("none", Path("/"), flags=MS_REC | MS_PRIVATE)
-    namespaces.mount("proc", Path("/proc"), kind="proc", flags=MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    try:
+        namespaces.mount("proc", Path("/proc"), kind="proc", flags=MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    except PermissionError as error:
+        # The kernel forbids a fresh /proc where the present one has parts masked, as in most containers.
+        hint = "in a container: docker run --privileged, or --security-opt systempaths=unconfined"
+        raise OSError(error.errno, f"{error.strerror}; {hint}", error.filename) from error
     # Shared memory that nobody unlinks would stay behind in the machine's own.
-    namespaces.mount("tmpfs", Path("/dev/shm").resolve(), kind="tmpfs", flags=MS_NOSUID | MS_NODEV)
+    if (shared_memory := Path("/dev/shm").resolve()).is_dir():
+        namespaces.mount("tmpfs", shared_memory, kind="tmpfs", flags=MS_NOSUID | MS_NODEV)
     resolv_conf = folder.path / "resolv.conf"
     resolv_conf.write_text(f"nameserver {NAMESERVER}\noptions ndots:2\n")
     target = Path("/etc/resolv.conf").resolve()

@@ -1,6 +1,7 @@
 """Linux namespaces by system call: Python 3.11 has neither unshare nor mount."""
 
 import ctypes
+import errno
 import os
 import signal
 from pathlib import Path
@@ -59,8 +60,13 @@ def explain_refusal(error: OSError) -> str:
         reasons.append("user.max_user_namespaces is 0: `sudo sysctl user.max_user_namespaces=10000`")
     if not reasons:
         reasons.append("a container without --privileged, or a seccomp or security module's profile, may forbid it")
-    who = "root without CAP_SYS_ADMIN" if os.getuid() == 0 else "an ordinary user"
-    return f"this system does not let {who} make namespaces ({error.strerror}): {'; '.join(reasons)}; or run as root"
+    if os.getuid() == 0:
+        who, otherwise = "root without CAP_SYS_ADMIN", "give the container CAP_SYS_ADMIN (docker run --privileged)"
+    else:
+        who, otherwise = "an ordinary user", "run as root"
+    # The kernel's word for a reached limit would send people looking at their disks.
+    why = "the limit is reached" if error.errno == errno.ENOSPC else error.strerror
+    return f"this system does not let {who} make namespaces ({why}): {'; '.join(reasons)}; or {otherwise}"
 
 
 def _check(result: int, what: str) -> None:
