@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from torchtpu_operator.api import ClaimRef, Reason, SlicePhase, TorchTPUJob, TPUSlice, TPUSliceClass, to_dict
-from torchtpu_operator.api.offer import LabelSelector, Offer, OfferType, Provisioning
+from torchtpu_operator.api.offer import LabelSelector, Offer, OfferType, Provisioning, Reservation
 from torchtpu_operator.api.slice import Reuse
 from torchtpu_operator.plan.actions import Action, ClaimSlice, CreateSlice, JobRef
 from torchtpu_operator.plan.allocation import outages
