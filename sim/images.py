@@ -18,6 +18,9 @@ REPO: Final = Path(__file__).resolve().parent.parent
 OPERATOR_VERSION: Final = "0.1.0"
 OPERATOR_IMAGE: Final = f"ghcr.io/torchtpu/torchtpu-operator:{OPERATOR_VERSION}"
 RAY_IMAGE: Final = "us-docker.pkg.dev/acme/ml/ray-torchtpu:2.60.0"
+STAND_IN_VARIABLE: Final = "TORCHTPU_BENCH_STAND_IN"
+"""Names the folder that Python searches last, by a .pth file of `make venv`: the stand-in lies among the site packages, as
+the real torch_tpu does, and a pod's own PYTHONPATH does not hide it."""
 PAUSE_IMAGE: Final = "registry.k8s.io/pause:3.10"
 BUSYBOX_IMAGE: Final = "busybox"
 
@@ -79,9 +82,9 @@ def build_operator_image(reference: str) -> Image:
     return Image(
         reference=reference,
         env={"PATH": f"{python.bin}:{_SYSTEM_PATH}", "PYTHONPATH": str(REPO / "operator"), **_PYTHON_ENV},
-        entrypoint=["python", "-m", "torchtpu_operator.controller"],
+        command=["python", "-m", "torchtpu_operator"],
         user=65532,
-        home="/home/nonroot",
+        home="/tmp",
         folders=[*python.folders, REPO / "operator"],
         links=python.links,
     )
@@ -95,7 +98,7 @@ def build_ray_image(reference: str) -> Image:
         reference=reference,
         env={
             "PATH": f"{python.bin}:{_SYSTEM_PATH}",
-            "PYTHONPATH": str(stand_in),
+            STAND_IN_VARIABLE: str(stand_in),
             "RAY_USAGE_STATS_ENABLED": "0",
             **_PYTHON_ENV,
         },

@@ -17,6 +17,8 @@ REPO = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("TORCHTPU_CACHE") or Path.home() / ".cache" / "torchtpu").resolve()
 LOCK = REPO / "requirements.lock"
 UV = "uv==0.13.9"
+# Where the bench's Ray image says so, the stand-in of torch_tpu is found as the real one would be: after all packages.
+STAND_IN = "import os, sys; sys.path += filter(None, [os.environ.get('TORCHTPU_BENCH_STAND_IN')])\n"
 NEEDED_GIB = 8  # torch's CUDA build with its libraries, once in uv's cache and hard-linked from there
 
 
@@ -40,7 +42,12 @@ def main() -> int:
 
 def key() -> str:
     """What decides the content of the shared layer: lock, interpreter, torch's index."""
-    parts = (LOCK.read_bytes(), sys.version.encode(), os.environ.get("TORCHTPU_TORCH_INDEX", "").encode())
+    parts = (
+        LOCK.read_bytes(),
+        STAND_IN.encode(),
+        sys.version.encode(),
+        os.environ.get("TORCHTPU_TORCH_INDEX", "").encode(),
+    )
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
@@ -71,9 +78,14 @@ def dependencies() -> Path:
     index = os.environ.get("TORCHTPU_TORCH_INDEX")
     extra = ["--extra-index-url", index, "--index-strategy", "unsafe-best-match"] if index else []
     run(uv, "pip", "sync", "--python", str(prefix / "bin" / "python"), *extra, str(LOCK))
+    _site_packages(prefix).joinpath("_bench_stand_in.pth").write_text(STAND_IN)
     done.touch()
     print(f"python: done in {time.monotonic() - began:.0f} s", flush=True)
     return prefix
+
+
+def _site_packages(prefix: Path) -> Path:
+    return prefix / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
 
 def bootstrap_uv() -> str:
@@ -99,11 +111,8 @@ def checkout(prefix: Path) -> None:
         shutil.rmtree(venv)
     uv = bootstrap_uv()
     run(uv, "venv", "--quiet", "--python", sys.executable, str(venv))
-    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    site = venv / "lib" / python / "site-packages"
-    (site / "_dependencies.pth").write_text(
-        f"import site; site.addsitedir({str(prefix / 'lib' / python / 'site-packages')!r})\n"
-    )
+    layer = f"import site; site.addsitedir({str(_site_packages(prefix))!r})\n"
+    _site_packages(venv).joinpath("_dependencies.pth").write_text(layer)
     build = [
         uv, "pip", "install", "--quiet", "--no-deps", "--python", str(venv / "bin" / "python"), "--editable", str(REPO),
     ]  # fmt: skip
