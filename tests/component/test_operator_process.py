@@ -18,7 +18,7 @@ from sim.testing import api_server  # noqa: F401
 from tests.doubles.cluster_rig import Rig, cluster_rig, grant
 from torchtpu_operator.clients.kinds import CLASSES, JOBS, LEASES, SLICES
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,7 +55,7 @@ class Operator:
         async for line in self.process.stdout:
             self.lines.append(json.loads(line))
 
-    async def until_says(self, words: str, *, seconds: float = 60) -> dict[str, Any]:
+    async def until_says(self, words: str, *, seconds: float = 120) -> dict[str, Any]:
         async with asyncio.timeout(seconds):
             while True:
                 for line in self.lines:
@@ -86,6 +86,8 @@ async def an_operator(environment: Mapping[str, str], kubeconfig: Path) -> Async
             process.kill()
         await process.wait()
         await reading
+        for line in operator.lines:  # shown by pytest where the test fails
+            print({key: value for key, value in line.items() if key != "logger"})
 
 
 async def probe(port: int, path: str) -> tuple[int, str]:
@@ -159,7 +161,7 @@ async def test_a_second_replica_stands_by_and_takes_over(rig: Rig) -> None:
         ready = await probe(ports["health"], "/readyz")
         acts.process.send_signal(signal.SIGTERM)
         await asyncio.wait_for(acts.process.wait(), 5)
-        await waits.until_says("this replica holds the lease", seconds=10)
+        await waits.until_says("this replica holds the lease", seconds=30)
         await rig.api.create(CLASSES, CLASS)
         await rig.api.create(JOBS, a_job("after", namespace=rig.namespace))
         await rig.until_phase("after", "Running")

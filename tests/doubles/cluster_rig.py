@@ -132,7 +132,7 @@ class Rig:
         assert job is not None, f"job {name} is gone"
         return job
 
-    async def until_phase(self, name: str, phase: str, *, seconds: float = 60) -> dict[str, Any]:
+    async def until_phase(self, name: str, phase: str, *, seconds: float = 150) -> dict[str, Any]:
         job: dict[str, Any] = {}
         try:
             async with asyncio.timeout(seconds):
@@ -143,7 +143,7 @@ class Rig:
             raise AssertionError(f"not {phase}: {status.get('phase')}: {status.get('message')}") from None
         return job
 
-    async def until_gone(self, *kinds: Kind, seconds: float = 60) -> None:
+    async def until_gone(self, *kinds: Kind, seconds: float = 150) -> None:
         """Until no object of these kinds is left."""
         async with asyncio.timeout(seconds):
             while any([await self.api.list(kind) for kind in kinds]):
