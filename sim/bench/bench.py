@@ -17,6 +17,8 @@ from sim import tools
 from sim.bench.client import AdminClient
 from sim.bench.folder import BenchError, BenchFolder, BenchState
 from sim.bench.options import BenchOptions
+from sim.control_plane.api_client import ApiClient
+from sim.control_plane.pki import KeyPair
 from sim.tools.catalogue import REPOSITORY
 
 UP_SECONDS = 300.0
@@ -105,6 +107,13 @@ class Bench:
         """Until the first process ends, which this object has started; its exit code."""
         assert self._process is not None
         return self._process.wait()
+
+    @property
+    def api(self) -> ApiClient:
+        """The apiserver as the administrator, by path: for polling, a hundredth of a kubectl's price."""
+        pki = self.folder / "pki"
+        admin = KeyPair(certificate=pki / "admin.crt", key=pki / "admin.key")
+        return ApiClient(f"https://127.0.0.1:{self.state.api_port}", ca=pki / "ca.crt", pair=admin)
 
     def kubectl(self, *arguments: str, input: str | None = None) -> str:
         """kubectl's output, as the administrator. Raises CalledProcessError; its stderr is added as a note."""

@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-_BAR = 24
+_BAR = 20
 _LOG_EVERY_SECONDS = 15.0
 
 
@@ -38,7 +38,7 @@ class Progress:
         self._thread.join()
         took = duration(time.monotonic() - self._started)
         sign, words = ("✓", f"built in {took}") if kind is None else ("✗", f"broken off after {took}")
-        self._write(f"  {sign} {self._title:<24} {words}", last=True)
+        self._write(f"  {sign} {self._title:<20} {words}", last=True)
 
     def stage(self, name: str, *, steps: int = 0) -> None:
         """Begin a stage; with steps, each reported line counts as one of them."""
@@ -61,8 +61,8 @@ class Progress:
         bar = "█" * filled + "░" * (_BAR - filled)
         time_ = f"{duration(elapsed)} of about {duration(self._expected)}"
         if not self._terminal:
-            return f"  · {self._title:<24} {self._stage}, {time_}"
-        return f"  · {self._title:<24} {bar} {time_} · {self._stage} {self._last}"
+            return f"  · {self._title:<20} {self._stage}, {time_}"
+        return f"  · {self._title:<20} {bar} {time_} · {self._stage} {self._last}"
 
     def _write(self, line: str, *, last: bool) -> None:
         if self._terminal:
