@@ -25,7 +25,16 @@ from torchtpu_operator.api import (
     TPUSliceClass,
 )
 from torchtpu_operator.api.constants import ANNOTATION_DEFAULT_CLASS, ANNOTATION_SPEC_HASH, FINALIZER
-from torchtpu_operator.api.job_status import Attempt, Demand, Finishing, JobRetry, JobSlice, ResolvedJob
+from torchtpu_operator.api.job_status import (
+    Attempt,
+    AttemptOutcome,
+    AttemptRecord,
+    Demand,
+    Finishing,
+    JobRetry,
+    JobSlice,
+    ResolvedJob,
+)
 from torchtpu_operator.api.offer import Offer, SliceOffer
 from torchtpu_operator.api.slice import (
     SliceFailure,
@@ -165,6 +174,11 @@ class JobBuilder:
                 started_at=at(since),
             ),
         )
+
+    def broken_starts(self, count: int) -> Self:
+        """So many attempts before this one ended since a worker did not start."""
+        record = AttemptRecord(number=1, outcome=AttemptOutcome.DISRUPTION, reason=Reason.CONTAINER_FAILING.value)
+        return self.status(attempts=(record,) * count, disruptions=count)
 
     def attempt(self, **fields: Any) -> Self:
         """Fields of the attempt."""

@@ -141,6 +141,8 @@ class PodBuilder:
             "image": self._image,
             "env": env,
             "resources": {"requests": requests, "limits": limits},
+            # a host that does not start says why in its status, where the job's message finds it
+            "terminationMessagePolicy": "FallbackToLogsOnError",
             "readinessProbe": dict(readiness),
             "livenessProbe": dict(_ALIVE),
             "volumeMounts": [*self._mounts(), {"name": _SHM_VOLUME, "mountPath": _SHM}],

@@ -316,8 +316,16 @@ CASES = {
         want=Seen(phase="Starting", reason="RayClusterStarting", look=5.0),
         status={"message": "KubeRay cannot create the pods (FailedCreatePod): quota"},
     ),
-    "a worker whose container fails before the start is the image's fault": Case(
+    "a worker whose container fails before the start gets another one": Case(
         given=a_job().starting(cluster_uid="rc-uid"),
+        slices=(READY,),
+        cluster=CLUSTER,
+        pods=(*some_pods(3), a_pod(host=3, ready=False, phase="Failed", problem="exit code 1", problem_reason="Error")),
+        want=Seen(phase="Restarting", reason="ContainerFailing", tell=("AttemptDisruption",), look=0.0),
+        status={"disruptions": 1, "restarts": 0},
+    ),
+    "the third start in a row that breaks is the image's fault": Case(
+        given=a_job().starting(cluster_uid="rc-uid").broken_starts(2),
         slices=(READY,),
         cluster=CLUSTER,
         pods=(*some_pods(3), a_pod(host=3, ready=False, phase="Failed", problem="exit code 1", problem_reason="Error")),

@@ -134,7 +134,7 @@ def _start(draft: Draft, attempt: Attempt, cluster: Json) -> None:
         if any(pod.lost_node or pod.problem_reason in ending.PLATFORM_ENDS for pod in broken):
             ending.disrupted(draft, Reason.HOST_LOST, why)
         else:
-            ending.failed(draft, Reason.CONTAINER_FAILING, why)
+            ending.start_failed(draft, why)
         return
     groups = Manifests.of(draft, attempt=attempt.number).groups
     shape = Manifests.of(draft, attempt=attempt.number).shape

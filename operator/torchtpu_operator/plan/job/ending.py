@@ -14,6 +14,8 @@ from torchtpu_operator.runner.constants import INFRASTRUCTURE_REASONS
 
 JUDGE_SECONDS = 60  # Ray says FAILED seconds after a loss, the node turns NotReady after 50 s
 
+START_TRIES = 3  # starts in a row that may break before the job's own failure policy decides
+
 # Ray's own failures around the driver, before or beside the user's command
 RAY_TROUBLE = {
     "JOB_SUPERVISOR_ACTOR_START_TIMEOUT",
@@ -105,6 +107,22 @@ def active_too_long(draft: Draft) -> bool:
         return False
     stop(draft, Reason.ACTIVE_DEADLINE_EXCEEDED, f"the job was active for {seconds} s (spec.activeDeadlineSeconds)")
     return True
+
+
+def start_failed(draft: Draft, message: str) -> None:
+    """A worker ended before the job was submitted: a slow or crowded start may do better, a broken image never will.
+
+    The first START_TRIES - 1 such ends in a row are disruptions, with back-off; the next one is a failure.
+    """
+    tries = 1
+    for record in reversed(draft.status.attempts):
+        if record.reason != Reason.CONTAINER_FAILING:
+            break
+        tries += 1
+    if tries < START_TRIES:
+        disrupted(draft, Reason.CONTAINER_FAILING, message)
+    else:
+        failed(draft, Reason.CONTAINER_FAILING, f"{message} ({tries} starts in a row)")
 
 
 def judge(draft: Draft, job: RayJobSeen) -> None:
