@@ -218,8 +218,9 @@ class Outside:
         await asyncio.sleep(seconds)
 
     async def until(self, what: Callable[[], bool], *, seconds: float = 600, step: float = 0.5) -> None:
-        """Raises AssertionError with the state of things if it does not come true."""
-        end = now() + seconds
+        """Looked at every `step` at first, later less often. Raises AssertionError with the state of things at the end."""
+        began = now()
+        end = began + seconds
         while not what():
             for task in self.tasks:
                 if task.done():
@@ -228,7 +229,7 @@ class Outside:
                 job = (self.job() or {}).get("status")
                 slices = [each.get("status") for each in self.kube.all(SLICES)]
                 raise AssertionError(f"not within {seconds} s\njob: {job}\nslices: {slices}\nleft: {self.left()}")
-            await asyncio.sleep(step)
+            await asyncio.sleep(max(step, (now() - began) / 50))
 
     # --- promises that hold at every moment
 
