@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from pyroute2 import NetlinkError
 
 from sim.kubelet import pod_files
 from sim.kubelet.api import ApiClient, ApiError, ApiUnreachableError, pod_path
@@ -174,7 +175,7 @@ class PodWorker:
             self.event("Warning", "UnexpectedAdmissionError", message)
             return
         await self._status.flush()
-        self._network = await self._node.network.add_pod()
+        self._network = await self._add_network()
         settings = self.settings
         self._files = pod_files.write(
             self.folder / "etc",
@@ -206,6 +207,14 @@ class PodWorker:
             for pending in tasks:
                 pending.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _add_network(self) -> PodNetwork:
+        while True:
+            try:
+                return await self._node.network.add_pod()
+            except (OSError, NetlinkError) as error:
+                self.event("Warning", "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}")
+                await asyncio.sleep(self.settings.config_retry)
 
     async def _prepare_volumes(self) -> None:
         while True:

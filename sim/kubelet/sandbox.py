@@ -28,6 +28,7 @@ CAPABILITIES: Final = [
 DEFAULT_SHM_BYTES: Final = 64 * 1024 * 1024
 """What a container runtime gives /dev/shm without a volume there."""
 
+_SCRATCH: Final = ("/tmp", "/var/tmp")
 _OWN_FILE_SYSTEMS: Final = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/tmp", "/root", "/home")
 
 
@@ -72,7 +73,7 @@ def build_bwrap_arguments(sandbox: Sandbox) -> list[str]:
     inside = [path for path in inside if _is_under(path, masks)]
     arguments = [*_root(sandbox.root, needed=[*targets, sandbox.image.home, sandbox.working_dir])]
     arguments += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys"]
-    for folder in ("/tmp", "/var/tmp"):
+    for folder in _SCRATCH:
         arguments += ["--perms", "1777", "--tmpfs", folder]
     for folder in masks:
         arguments += ["--perms", "0755", "--tmpfs", folder]
@@ -80,7 +81,8 @@ def build_bwrap_arguments(sandbox: Sandbox) -> list[str]:
     for folder in _parents(inside):
         if _is_under(folder, masks):
             arguments += ["--perms", "0755", "--dir", folder]
-    arguments += ["--perms", "0777", "--tmpfs", sandbox.image.home]
+    if sandbox.image.home not in _SCRATCH:
+        arguments += ["--perms", "0777", "--tmpfs", sandbox.image.home]
     for path in sandbox.image.folders:
         arguments += ["--ro-bind", str(path), str(path)]
     for link, destination in sandbox.image.links.items():

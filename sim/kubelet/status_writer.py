@@ -12,8 +12,11 @@ from sim.kubelet.status import PodView, build_status_patch
 Json = dict[str, Any]
 
 _RETRY: Final = 1.0
-_GONE: Final = (404, 409, 422)
+_GONE: Final = (404, 409)
 """The object is gone, or another has its name (the uid in the patch does not fit)."""
+
+_INVALID: Final = 422
+"""The next state may be valid again; this one never is."""
 
 _log = logging.getLogger("sim.kubelet.status")
 
@@ -50,6 +53,9 @@ class StatusWriter:
                     self._written(await self._api.patch(pod_path(view.pod, part="status"), patch))
                 except ApiError as error:
                     if error.code in _GONE:
+                        return
+                    if error.code == _INVALID:
+                        _log.error("pod %s: status is invalid: %s", view.pod["metadata"]["name"], error)
                         return
                     _log.warning("pod %s: status refused, again in 1 s: %s", view.pod["metadata"]["name"], error)
                 except ApiUnreachableError as error:
