@@ -14,7 +14,7 @@ from rich.table import Table
 
 from sim import tools
 from sim.bench import Bench, BenchError, BenchOptions, default_folder
-from sim.cli.parser import UsageError, parse, parse_parameters, parse_target
+from sim.cli.parser import DEFAULT_NAME, UsageError, parse, parse_parameters, parse_target
 from sim.cli.status_view import build_view
 from sim.tools import ToolMissingError
 
@@ -64,8 +64,10 @@ def _up(bench: Bench, arguments: Namespace) -> int:
     console.print(f"[bold green]up[/] after {time.monotonic() - started:.1f} s")
     console.print(f"  kubeconfig  {bench.kubeconfig}", soft_wrap=True)
     console.print(f"  logs        {bench.logs}", soft_wrap=True)
-    name = "" if bench.folder == default_folder("default") else f" --folder {shlex.quote(str(bench.folder))}"
-    console.print(f"  next        sim status{name} · sim kubectl{name} get nodes · sim shell{name} · sim down{name}")
+    which = _which(arguments)
+    for next_step in ("status", "kubectl get pods -A", "shell", "down"):
+        command, _, rest = next_step.partition(" ")
+        console.print(f"  next        [bold]sim {command}{which}[/] {rest}", soft_wrap=True)
     if not arguments.foreground:
         return 0
     console.print("Ctrl-C takes it down")
@@ -75,6 +77,13 @@ def _up(bench: Bench, arguments: Namespace) -> int:
         return 0
     finally:
         bench.down()
+
+
+def _which(arguments: Namespace) -> str:
+    """What names the same bench on the next command line."""
+    if arguments.folder is not None:
+        return f" --folder {shlex.quote(str(arguments.folder))}"
+    return "" if arguments.name == DEFAULT_NAME else f" --name {shlex.quote(arguments.name)}"
 
 
 def _down(bench: Bench, arguments: Namespace) -> int:

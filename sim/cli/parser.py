@@ -9,6 +9,7 @@ from sim.tools.catalogue import REPOSITORY
 EXAMPLE = REPOSITORY / "examples" / "train-v6e-4x4.yaml"
 
 
+DEFAULT_NAME = "default"
 PASSED_THROUGH = ("kubectl", "helm")
 
 
@@ -23,7 +24,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     where = argparse.ArgumentParser(add_help=False)
-    where.add_argument("--name", default="default", help="which bench (default: %(default)s)")
+    where.add_argument("--name", default=DEFAULT_NAME, help="which bench (default: %(default)s)")
     where.add_argument("--folder", type=Path, help="its folder, if not the one that belongs to the name")
 
     up = commands.add_parser("up", parents=[where], help="start a bench")
