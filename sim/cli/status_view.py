@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -53,13 +53,12 @@ def _programs(programs: Sequence[Mapping[str, Any]], now: float) -> Table:
 
 
 def _nodes(nodes: Iterable[Mapping[str, Any]], now: float) -> Table:
-    table = _table("nodes", "node", "state", "pool", "zone", "topology", "chips", "address", "age")
+    table = _table("nodes", "node", "state", "zone", "TPU", "chips", "address", "age")
     for node in nodes:
         labels, status = node["metadata"].get("labels", {}), node.get("status", {})
         table.add_row(
             node["metadata"]["name"],
             _ready(status.get("conditions", [])),
-            labels.get("cloud.google.com/gke-nodepool", ""),
             labels.get("topology.kubernetes.io/zone", ""),
             labels.get("cloud.google.com/gke-tpu-topology", ""),
             status.get("allocatable", {}).get("google.com/tpu", ""),
@@ -134,5 +133,7 @@ def _colored(text: str, color: str) -> Text:
 def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, header_style="dim")
     for column in columns:
-        table.add_column(column, justify="right" if column in ("pid", "memory", "chips", "restarts") else "left")
+        justify: JustifyMethod = "right" if column in ("pid", "memory", "chips", "restarts") else "left"
+        # Names are for copying: a long one goes on in the next line instead of losing its end.
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in ("state", "age", "ready"))
     return table

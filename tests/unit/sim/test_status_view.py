@@ -20,9 +20,14 @@ STATUS: dict[str, Any] = {
     ],
 }  # fmt: skip
 
+LABELS = {
+    "cloud.google.com/gke-nodepool": "p",
+    "cloud.google.com/gke-tpu-topology": "4x4",
+    "topology.kubernetes.io/zone": "us-east5-b",
+}
 NODE = {
     "kind": "Node",
-    "metadata": {"name": "n1", "creationTimestamp": CREATED, "labels": {"cloud.google.com/gke-nodepool": "p"}},
+    "metadata": {"name": "n1", "creationTimestamp": CREATED, "labels": LABELS},
     "status": {
         "conditions": [{"type": "Ready", "status": "True"}],
         "allocatable": {"google.com/tpu": "4"},
@@ -52,8 +57,8 @@ def test_programs_nodes_pools_and_pods() -> None:
         ["etcd", "running", "6", "50", "MB", "30s", "0"],
         ["coredns", "ended", "1", "9", "0", "MB", "0s", "2"],
         ["nodes"],
-        ["node", "state", "pool", "zone", "topology", "chips", "address", "age"],
-        ["n1", "Ready", "p", "4", "10.245.0.1", "2m"],
+        ["node", "state", "zone", "TPU", "chips", "address", "age"],
+        ["n1", "Ready", "us-east5-b", "4x4", "4", "10.245.0.1", "2m"],
         ["TPU", "node", "pools", "(GKE)"],
         ["pool", "status", "machine", "topology", "zones", "nodes"],
         ["p", "RUNNING", "ct6e-standard-4t", "4x4", "z", "1"],
