@@ -132,6 +132,8 @@ class Outside:
         self.recorder = Recorder()
         self.tasks: list[asyncio.Task[None]] = []
         self.deaths = 0
+        self.watch_seconds = 0.0
+        """How far the operator's watches are behind."""
         self.phases: list[str] = []
         """Phases of the jobs, as they were written."""
         self.overlaps: list[str] = []
@@ -287,6 +289,7 @@ class Operator:
         )
         self._tasks: list[asyncio.Task[Any]] = []
         self._alive = True
+        self._stream: asyncio.Queue[tuple[float, Any, str, dict[str, Any]]] = asyncio.Queue()
 
     async def run(self) -> None:
         """Until it is killed."""
@@ -302,7 +305,7 @@ class Operator:
                     self._told(kind, "MODIFIED", obj)
         reconcile = Reconciler(self._world, self._outside.recorder, wake=self._wake)  # type: ignore[arg-type]
         self._tasks = [asyncio.create_task(self._queue.work(reconcile)) for _ in range(WORKERS)]
-        self._tasks.append(asyncio.create_task(resync.watch_kuberay()))
+        self._tasks += [asyncio.create_task(resync.watch_kuberay()), asyncio.create_task(self._read_watches())]
         await asyncio.gather(*self._tasks)
 
     def kill(self) -> None:
@@ -312,7 +315,14 @@ class Operator:
 
     def _told(self, kind: Any, event: str, obj: dict[str, Any]) -> None:
         if self._alive:
-            asyncio.get_running_loop().call_soon(self._take, kind, event, obj)
+            self._stream.put_nowait((now() + self._outside.watch_seconds, kind, event, obj))
+
+    async def _read_watches(self) -> None:
+        while True:
+            due, kind, event, obj = await self._stream.get()
+            if due > now():
+                await asyncio.sleep(due - now())
+            self._take(kind, event, obj)
 
     def _take(self, kind: Any, event: str, obj: dict[str, Any]) -> None:
         if not self._alive:
@@ -359,9 +369,10 @@ async def _keep_running(outside: Outside, *, down_seconds: float) -> None:
 
 
 @contextlib.asynccontextmanager
-async def a_cluster(*, down_seconds: float = 3.0, **options: Any) -> AsyncIterator[Outside]:
+async def a_cluster(*, down_seconds: float = 3.0, watch_seconds: float = 0.0, **options: Any) -> AsyncIterator[Outside]:
     """The outside world with an operator in it that is started again whenever it dies."""
     outside = Outside(**options)
+    outside.watch_seconds = watch_seconds
     tasks = outside.tasks = [
         asyncio.create_task(outside.kuberay.run()),
         asyncio.create_task(_keep_running(outside, down_seconds=down_seconds)),

@@ -1,10 +1,14 @@
 """Every call of the operator to the outside world, counted; the process may die before or after any of them."""
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from torchtpu_operator.clients.kube_errors import NO_ANSWER, KubeError
+from torchtpu_operator.plan.observed import CallFailed, FailureClass
 
 WRITES = {
     "create",
@@ -33,8 +37,24 @@ class Calls:
     refuse: Callable[[str, tuple[Any, ...]], Exception | None] = lambda _name, _args: None
     """Called with the name of a call and its arguments before it takes effect; what it returns is raised."""
 
+    late: dict[str, float] = field(default_factory=dict)
+    """Calls by name that get no answer, once each, and take effect so many seconds later."""
+    _strays: set[asyncio.Task[Any]] = field(default_factory=set)
+
     def watched(self, inner: Any, target: str) -> Any:
         return _Watched(inner, self, target)
+
+    def stray(self, work: Coroutine[Any, Any, Any], seconds: float) -> None:
+        """The call is on its way, whoever sent it."""
+
+        async def arrive() -> None:
+            await asyncio.sleep(seconds)
+            with contextlib.suppress(KubeError):
+                await work
+
+        task = asyncio.create_task(arrive())
+        self._strays.add(task)
+        task.add_done_callback(self._strays.discard)
 
     async def enter(self, name: str, args: tuple[Any, ...]) -> int | None:
         if (error := self.refuse(name, args)) is not None:
@@ -66,13 +86,24 @@ class _Watched:
             return method
 
         async def call(*args: Any, **options: Any) -> Any:
-            number = await self._calls.enter(_label(self._target, name, args, options), args)
+            label = _label(self._target, name, args, options)
+            number = await self._calls.enter(label, args)
+            if (seconds := self._calls.late.pop(label, None)) is not None:
+                self._calls.stray(method(*args, **options), seconds)
+                return _no_answer(label)
             try:
                 return await method(*args, **options)
             finally:
                 await self._calls.leave(number)
 
         return call
+
+
+def _no_answer(label: str) -> CallFailed:
+    """As each client says it."""
+    if "kube." in label:
+        raise KubeError("no answer: timed out", call=label, status=NO_ANSWER)
+    return CallFailed(call=label, failure=FailureClass.TRANSIENT, message="no answer: timed out")
 
 
 def _label(target: str, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> str:

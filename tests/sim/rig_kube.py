@@ -1,6 +1,8 @@
 """The in-memory Kubernetes API with pods that take time to end, as a kubelet makes them."""
 
+import asyncio
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +36,16 @@ class SimKube(MemoryKube):
             resource_version=resource_version,
             grace_seconds=grace_seconds,
         )
+
+    async def create(self, kind: Kind, obj: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        made = await super().create(kind, obj, dry_run=dry_run)
+        owners = {owner["uid"] for owner in made["metadata"].get("ownerReferences") or ()}
+        if owners and not dry_run:
+            known = {each["metadata"]["uid"] for each in self._objects.values()}
+            if not owners & known:  # the garbage collector finds no owner
+                key = (kind.plural, made["metadata"].get("namespace") or "", made["metadata"]["name"])
+                asyncio.get_running_loop().call_later(1.0, lambda: key in self._objects and self._remove(key, kind))
+        return made
 
     def bury(self, name: str, *, namespace: str) -> None:
         """The kubelet (or whoever acts in its place) confirms that nothing of the pod runs any more."""
