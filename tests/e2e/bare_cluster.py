@@ -15,18 +15,23 @@ OPERATOR = "ghcr.io/torchtpu/torchtpu-operator:0.1.0"
 RAY = "us-docker.pkg.dev/acme/ml/ray-torchtpu:2.60.0"
 WAIT_SECONDS = 90.0
 
-MAKE_POOL = """
-import grpc, time
+_GKE = """
+import grpc, sys, time
 from google.cloud import container_v1 as gke
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
-client = gke.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=grpc.insecure_channel("10.96.0.20:443")))
+channel = grpc.insecure_channel("10.96.0.20:443")
+client = gke.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
 where = "projects/demo/locations/us-east5"
 pool = {"name": "v6e", "initial_node_count": 4, "locations": ["us-east5-b"],
         "config": {"machine_type": "ct6e-standard-4t"}, "placement_policy": {"type_": "COMPACT", "tpu_topology": "4x4"}}
-operation = client.create_node_pool(parent=f"{where}/clusters/bench", node_pool=gke.NodePool(pool), retry=None, timeout=30)
+once = {"retry": None, "timeout": 30}
+if sys.argv[1] == "create":
+    operation = client.create_node_pool(parent=f"{where}/clusters/bench", node_pool=gke.NodePool(pool), **once)
+else:
+    operation = client.delete_node_pool(name=f"{where}/clusters/bench/nodePools/v6e", **once)
 while operation.status != gke.Operation.Status.DONE:
     time.sleep(0.3)
-    operation = client.get_operation(name=f"{where}/operations/{operation.name}", retry=None, timeout=30)
+    operation = client.get_operation(name=f"{where}/operations/{operation.name}", **once)
 """
 
 
@@ -38,7 +43,11 @@ class Cluster:
 
     def make_pool(self) -> None:
         """Four hosts of a v6e 4x4 slice, made by hand through the GKE API."""
-        self.bench.exec_inside(["python", "-c", MAKE_POOL])
+        self.bench.exec_inside(["python", "-c", _GKE, "create"])
+
+    def delete_pool(self) -> None:
+        """Through the GKE API; returns when the operation is done."""
+        self.bench.exec_inside(["python", "-c", _GKE, "delete"])
 
     def apply(self, *objects: Obj) -> None:
         self.bench.kubectl("apply", "-f", "-", input="\n---\n".join(json.dumps(each) for each in objects))

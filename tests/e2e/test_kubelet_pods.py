@@ -252,6 +252,15 @@ def test_the_operators_image_is_non_root_and_knows_no_stand_in(cluster: Cluster)
     assert "cannot touch '/etc/x'" in cluster.log("operator")
 
 
+def test_the_ray_image_has_ray_and_the_stand_in_only(cluster: Cluster) -> None:
+    look = (
+        "python -c 'import ray, torch_tpu; print(ray.__version__)'; python -c 'import torchtpu_operator' 2>&1 | tail -1"
+    )
+    cluster.apply(a_pod("ray", look, image=RAY))
+    cluster.until_phase("ray", "Failed", "Succeeded")
+    assert cluster.log("ray").splitlines() == ["2.60.0", "ModuleNotFoundError: No module named 'torchtpu_operator'"]
+
+
 def test_a_config_map_in_a_volume_follows_its_source(cluster: Cluster) -> None:
     pod = a_pod(
         "follower",
@@ -298,3 +307,9 @@ def test_hosts_with_chips_and_hosts_that_go(cluster: Cluster) -> None:
     cluster.bench.fault("pod-kill", namespace="default", pod="whole-host", reason="OOMKilled")
     ended = cluster.until_phase("whole-host", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
+
+    cluster.apply(on(names[3], "drained", 4))
+    cluster.until_ready("drained")
+    cluster.delete_pool()
+    cluster.until("the pool's nodes are gone", lambda: len(cluster.all("nodes")) == 2)
+    cluster.until_gone("pod", "drained")
