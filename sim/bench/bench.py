@@ -144,7 +144,9 @@ class Bench:
             raise BenchError("nsenter is not on PATH; it comes with util-linux")
         user = ["--user", "--preserve-credentials"] if state.user_namespace else []
         kinds = ["--mount", "--uts", "--ipc", "--net", "--pid"]
-        return [nsenter, f"--target={state.init_pid}", *user, *kinds, f"--wd={Path.cwd()}", "--"]
+        # The shell changes the folder inside: with nsenter's --wd it would be the host's, mounts of the host included.
+        go_on = ["sh", "-c", 'cd "$0"; exec "$@"', str(Path.cwd())]
+        return [nsenter, f"--target={state.init_pid}", *user, *kinds, "--", *go_on]
 
     def inside_environment(self) -> dict[str, str]:
         """The caller's environment with the tools, this Python, and the administrator's kubeconfig for the inside."""

@@ -88,7 +88,10 @@ class ControlPlane:
                 seconds=READY_SECONDS,
                 check=self.check,
             )
-            save_seed(self._seed, self.client, list(crds))
+            try:
+                save_seed(self._seed, self.client, list(crds))
+            except OSError as error:
+                self._say(f"the next bench will take longer: cannot keep KubeRay's kinds in {self._seed}: {error}")
         self._start_daemon(self._kuberay_operator())
         url = f"http://{LOOPBACK}:8082/readyz"
         wait_until(lambda: self._answers(url), what=KUBERAY_OPERATOR, seconds=READY_SECONDS, check=self.check)
