@@ -6,7 +6,7 @@ put into the etcd of the next one before its apiserver starts. Everything else, 
 
 import base64
 import json
-import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,12 @@ def read_seed(path: Path) -> dict[str, str]:
 
 
 def save_seed(path: Path, client: ApiClient, names: list[str]) -> None:
-    """Keep what the apiserver stored for these CRDs. Raises ApiError."""
+    """Keep what the apiserver stored for these CRDs. Raises ApiError and OSError."""
     seed = {name: json.dumps(build_stored_object(client.get(f"{CRD_PATH}/{name}"))) for name in names}
-    scratch = path.with_suffix(f".{os.getpid()}.new")
-    scratch.write_text(json.dumps(seed))
-    scratch.replace(path)
+    # A name that no other bench has: process numbers are the same in all of them.
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".stored-crds-", delete=False) as scratch:
+        scratch.write(json.dumps(seed))
+    Path(scratch.name).replace(path)
 
 
 def build_stored_object(crd: Mapping[str, Any]) -> dict[str, Any]:
