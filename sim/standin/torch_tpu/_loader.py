@@ -82,6 +82,20 @@ def _create_process_group(store: Any, rank: int, size: int, timeout: timedelta) 
     return dist.ProcessGroupGloo(store, rank, size, timeout)
 
 
+def _leaving_together(destroy: Any) -> Any:
+    """torch's destroy_process_group() with the runtime's barrier in front."""
+
+    @functools.wraps(destroy)
+    def wrapper(group: Any = None) -> None:
+        from torch_tpu import launch_env
+
+        if group in (None, dist.group.WORLD):
+            launch_env.leave_together()
+        destroy(group)
+
+    return wrapper
+
+
 @functools.cache
 def load() -> None:
     """Register the device and the backends."""
@@ -99,3 +113,4 @@ def load() -> None:
     _light.install()
     for backend in ("tpu_dist", "tpu"):
         dist.Backend.register_backend(backend, _create_process_group, devices=["cpu", "tpu"])
+    dist.destroy_process_group = _leaving_together(dist.destroy_process_group)

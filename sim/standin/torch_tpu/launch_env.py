@@ -10,6 +10,7 @@ import math
 import os
 import re
 import socket
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -22,6 +23,8 @@ STORE_TIMEOUT = timedelta(seconds=60)
 """As the real handshake's (TORCH_TPU_INTERNAL_HANDSHAKE_TIMEOUT_S)."""
 
 _listener: list[socket.socket] = []
+_world: list[tuple[Any, int, int]] = []
+"""Store, rank and size of the process group that is the world, once checked."""
 
 
 class LaunchEnvError(RuntimeError):
@@ -133,3 +136,24 @@ def check_once(store: Any, *, rank: int, size: int) -> None:
     host, port = check_values(os.environ, rank=rank, size=size)
     _listener.append(listen(host, port, rank=rank))
     check_agreement(os.environ, store, rank=rank, size=size)
+    _world.append((store, rank, size))
+
+
+def leave_together() -> None:
+    """Before the world's process group goes: all ranks are through with it, and rank 0, whose store it is, leaves last.
+
+    The TPU runtime has such a barrier. Without one, a rank that lags behind can be left waiting for peers that are gone.
+    """
+    if not _world:
+        return
+    store, rank, size = _world.pop()
+    try:
+        if store.add(f"{STORE_PREFIX}leaving", 1) == size:
+            store.set(f"{STORE_PREFIX}all", "")
+        store.wait([f"{STORE_PREFIX}all"], STORE_TIMEOUT)
+        if store.add(f"{STORE_PREFIX}gone", 1) == size:
+            store.set(f"{STORE_PREFIX}empty", "")
+        if rank == 0:
+            store.wait([f"{STORE_PREFIX}empty"], STORE_TIMEOUT)
+    except RuntimeError as e:
+        print(f"torch_tpu stand-in: rank {rank} leaves alone: {e}", file=sys.stderr)
