@@ -1,13 +1,18 @@
 """KubeRay's kinds and rights in a cluster."""
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 from sim import tools
 from sim.control_plane import manifests
 from sim.control_plane.api_client import ApiClient, ApiError
 from sim.control_plane.identities import KUBERAY_ACCOUNT
 from sim.control_plane.seed import CRD_PATH
+
+CONFLICT = 409
+TIMED_OUT = (0, 504)
+"""No answer, or the apiserver's own word for one that it could not finish; either may have taken effect."""
+
+_ATTEMPTS = 4
 
 
 def read_crds() -> dict[str, bytes]:
@@ -20,17 +25,20 @@ def read_crds() -> dict[str, bytes]:
 
 
 def create_crds(client: ApiClient, crds: Mapping[str, bytes]) -> None:
-    """Raises ApiError; those that exist stay as they are."""
+    """Raises ApiError; those that exist stay as they are.
 
-    def create(name: str) -> None:
-        try:
-            client.create(CRD_PATH, crds[name])
-        except ApiError as error:
-            if error.status != 409:
-                raise
-
-    with ThreadPoolExecutor(max_workers=len(crds)) as pool:
-        list(pool.map(create, crds))
+    One after another: together their schemas keep a loaded machine's apiserver busy for longer than its own time-out.
+    """
+    for name, manifest in crds.items():
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                client.create(CRD_PATH, manifest)
+                break
+            except ApiError as error:
+                if error.status == CONFLICT:
+                    break
+                if error.status not in TIMED_OUT or attempt == _ATTEMPTS:
+                    raise ApiError(f"{name}: {error}", status=error.status) from error
 
 
 def grant_rights(client: ApiClient) -> None:
