@@ -132,6 +132,8 @@ class Outside:
         self.recorder = Recorder()
         self.tasks: list[asyncio.Task[None]] = []
         self.deaths = 0
+        self.chip_limit: int | None = None
+        """More chips than so many must never be asked for at one time."""
         self.watch_seconds = 0.0
         """How far the operator's watches are behind."""
         self.phases: list[str] = []
@@ -242,6 +244,9 @@ class Outside:
 
     def _slice_seen(self, event: str, obj: dict[str, Any]) -> None:
         del event, obj
+        chips = 8 * len(self.kube.all(SLICES))  # the rig's jobs are all of one shape
+        if self.chip_limit is not None and chips > self.chip_limit:
+            self.overlaps.append(f"{now():.1f}: {chips} chips, the limit is {self.chip_limit}")
         held: dict[str, int] = {}
         for each in self.kube.all(SLICES):
             claim = each["spec"].get("claimRef")

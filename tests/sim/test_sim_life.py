@@ -25,3 +25,31 @@ def test_a_job_runs_once_and_leaves_nothing() -> None:
         [],
         True,
     )
+
+
+def test_a_job_costs_few_writes_and_none_once_it_is_over() -> None:
+    async def live() -> tuple[int, int]:
+        async with a_cluster() as outside:
+            await outside.prepare()
+            await outside.apply()
+            await outside.until(lambda: outside.phase() == "Succeeded" and gone(outside))
+            writes = len(outside.calls.made)
+            await outside.after(3600)
+            return writes, len(outside.calls.made) - writes
+
+    writes, later = in_virtual_time(live())
+    assert (writes < 50, later) == (True, 0)
+
+
+def test_a_running_job_is_watched_without_writes() -> None:
+    async def live() -> int:
+        async with a_cluster(run_seconds=2000.0) as outside:
+            await outside.prepare()
+            await outside.apply()
+            await outside.until(lambda: outside.phase() == "Running")
+            await outside.after(10)
+            writes = len(outside.calls.made)
+            await outside.after(600)
+            return len(outside.calls.made) - writes
+
+    assert in_virtual_time(live()) == 0
