@@ -11,6 +11,7 @@ import secrets
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Sequence
 
@@ -75,6 +76,7 @@ async def _serve(settings: OperatorSettings) -> int:
             monotonic=time.monotonic,
             jitter=random.random,
             new_token=lambda: secrets.token_urlsafe(_TOKEN_BYTES),
+            leave_within=_leave_within,
         )
         log.info(
             "starting", extra={"cluster": settings.gke.path, "identity": settings.identity, "workers": settings.workers}
@@ -82,6 +84,13 @@ async def _serve(settings: OperatorSettings) -> int:
         asked = await run(settings, outside, metrics=metrics, surroundings=surroundings)
     log.info("stopped")
     return 0 if asked else 1
+
+
+def _leave_within(seconds: float) -> None:
+    """The last resort, on a thread of its own: the event loop may be what hangs."""
+    watchdog = threading.Timer(seconds, os._exit, (1,))
+    watchdog.daemon = True
+    watchdog.start()
 
 
 if __name__ == "__main__":

@@ -43,9 +43,13 @@ TABLE: Mapping[type, Perform] = MappingProxyType(
 
 
 async def perform(world: World, target: Target, planned: Iterable[actions.Action]) -> tuple[Outcome, ...]:
-    """The outcomes in order; fewer than the actions where one failed (its `CallFailed` is the last)."""
+    """The outcomes in order; fewer than the actions where one failed (its `CallFailed` is the last).
+
+    Raises NotActingError.
+    """
     outcomes: list[Outcome] = []
     for action in planned:
+        world.check_acts()
         name = type(action).__name__
         try:
             outcome = await TABLE[type(action)](world, target, action)

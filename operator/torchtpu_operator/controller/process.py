@@ -25,9 +25,10 @@ from torchtpu_operator.controller.ray_heads import RayHeads
 from torchtpu_operator.controller.reconcile import Reconciler
 from torchtpu_operator.controller.resync import Resync
 from torchtpu_operator.controller.startup import kube_system_uid, until_ready
+from torchtpu_operator.controller.tasks import ended
 from torchtpu_operator.controller.watching import CACHED, build_registry
 from torchtpu_operator.controller.workqueue import Key, WorkQueue
-from torchtpu_operator.controller.world import World
+from torchtpu_operator.controller.world import NotActingError, World
 from torchtpu_operator.plan.names import installation_id
 from torchtpu_operator.plan.observed import Settings
 from torchtpu_operator.settings import OperatorSettings
@@ -39,6 +40,7 @@ _FILL_AGAIN = 2.0
 _LONGEST_BACKOFF = 60.0  # an apiserver that was away for long is noticed within a minute of its return
 _FOLD_ALLOCATION = 0.05  # a burst of changes is one allocation
 _FLUSH_SECONDS = 0.5  # SIGTERM: gone fast
+_LEAVE_SECONDS = 8.0  # a replica that lost its lease must be gone, not half alive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,8 @@ class Surroundings:
     jitter: Callable[[], float]
     """Numbers in [0, 1)."""
     new_token: Callable[[], str]
+    leave_within: Callable[[float], None] = lambda _: None
+    """Told that the process is ending: it must be gone after so many seconds, whatever hangs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +117,7 @@ class _Leader:
         self._queue = WorkQueue(
             jitter=surroundings.jitter,
             longest_backoff=_LONGEST_BACKOFF,
-            expected=(KubeError, UnreadableError),
+            expected=(KubeError, UnreadableError, NotActingError),
             seen=metrics.reconciled,
         )
         self._caches = Caches(wake=self._wake)
@@ -143,7 +147,7 @@ class _Leader:
             seen=self._metrics.event,
         )
         try:
-            world = await _unless_over(held, self._look_around())
+            world = await _unless_over(held, self._look_around(lease))
             if world is None:
                 return False
             reconcile = Reconciler(world, recorder, wake=self._wake)
@@ -165,10 +169,12 @@ class _Leader:
             done, _ = await asyncio.wait({operator, *support, *workers}, return_when=asyncio.FIRST_COMPLETED)
             return _explain(done, operator)
         finally:
-            await _ended(workers)  # from here on nothing acts
+            self._surroundings.leave_within(_LEAVE_SECONDS)
+            self._queue.stop()
+            await ended(workers)  # from here on nothing acts
             if not held.done():
                 await recorder.flush(seconds=_FLUSH_SECONDS)
-            await _ended([*support, *([operator] if operator else [])])
+            await ended([*support, *([operator] if operator else [])])
 
     def _support(self, recorder: EventRecorder) -> list[asyncio.Task[None]]:
         assert self._resync is not None
@@ -180,7 +186,7 @@ class _Leader:
         }
         return [asyncio.create_task(job, name=name) for name, job in jobs.items()]
 
-    async def _look_around(self) -> World:
+    async def _look_around(self, lease: Lease) -> World:
         resync = Resync(
             self._kube,
             self._caches,
@@ -212,6 +218,7 @@ class _Leader:
                 runner_files=runner_files(),
             ),
             new_token=self._surroundings.new_token,
+            acts=lambda: lease.held,
         )
 
     def _wake(self, key: Key) -> None:
@@ -238,7 +245,7 @@ async def _unless_over(held: asyncio.Task[None], work: Coroutine[Any, Any, World
         await asyncio.wait({task, held}, return_when=asyncio.FIRST_COMPLETED)
         return task.result() if task.done() else None
     finally:
-        await _ended([task])
+        await ended([task])
 
 
 def _explain(done: set[asyncio.Task[None]], operator: asyncio.Task[None]) -> bool:
@@ -250,10 +257,3 @@ def _explain(done: set[asyncio.Task[None]], operator: asyncio.Task[None]) -> boo
         elif task is not operator:
             log.error("%s ended; the process leaves", task.get_name())
     return done == {operator} and not operator.cancelled() and operator.exception() is None
-
-
-async def _ended(tasks: list[Any]) -> None:
-    """Cancel and wait; their errors were told before."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -75,6 +75,7 @@ class _ObjectReconciler(Generic[M, S]):
 
     async def _write(self, target: Target, status: S) -> bool:
         meta = target.raw["metadata"]
+        self._world.check_acts()
         try:
             target.raw = await write_status(self._world.kube, self._kind, target.raw, status)
         except KubeError as error:

@@ -52,6 +52,7 @@ class WorkQueue:
         self._failures: dict[Key, int] = {}
         self._jitter, self._first, self._longest = jitter, first_backoff, longest_backoff
         self._expected, self._seen = expected, seen
+        self._stopped = False
 
     def add(self, key: Key) -> None:
         """Run the key as soon as a worker is free."""
@@ -97,9 +98,13 @@ class WorkQueue:
         """Nothing is due and nothing runs; timers may be set."""
         return not self._dirty and not self._running
 
+    def stop(self) -> None:
+        """No worker begins another run; those that wait still have to be cancelled."""
+        self._stopped = True
+
     async def work(self, reconcile: Reconcile) -> None:
-        """One worker; start as many as keys shall run at a time. Ends only by cancellation."""
-        while True:
+        """One worker; start as many as keys shall run at a time. Ends by cancellation, or after its run once stopped."""
+        while not self._stopped:
             key = await self._ready.get()
             self._dirty.pop(key, None)
             self._running.add(key)

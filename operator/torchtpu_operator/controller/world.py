@@ -15,6 +15,10 @@ from torchtpu_operator.controller.workqueue import Key
 from torchtpu_operator.plan.observed import Settings
 
 
+class NotActingError(Exception):
+    """This replica may not change anything any more: its lease is over."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class World:
     kube: KubeApi
@@ -26,6 +30,13 @@ class World:
     settings: Settings
     new_token: Callable[[], str]
     """A fresh secret for one Ray cluster."""
+    acts: Callable[[], bool] = lambda: True
+    """Whether this replica may change anything now."""
+
+    def check_acts(self) -> None:
+        """Before every change: a worker may have been held up past the end of the lease. Raises NotActingError."""
+        if not self.acts():
+            raise NotActingError("the lease is over; this replica changes nothing any more")
 
 
 @dataclass(kw_only=True)

@@ -1,6 +1,7 @@
 """Actions on the Kubernetes objects of an attempt."""
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from torchtpu_operator.controller.caches import Caches
 from torchtpu_operator.controller.executor import perform
 from torchtpu_operator.controller.ray_heads import RayHeads
 from torchtpu_operator.controller.workqueue import Key
-from torchtpu_operator.controller.world import Target, World
+from torchtpu_operator.controller.world import NotActingError, Target, World
 from torchtpu_operator.plan.actions import (
     CreateAuthSecret,
     CreateObject,
@@ -175,3 +176,12 @@ async def test_the_first_failure_ends_the_pass_with_its_words() -> None:
     )
     failed = CallFailed(call="POST secrets", failure=FailureClass.PERMISSION, message="secrets is forbidden")
     assert (len(outcomes), outcomes[-1], len(rig.groups())) == (2, failed, 2)
+
+
+async def test_a_replica_without_its_lease_changes_nothing() -> None:
+    rig = Rig()
+    uid = await rig.a_cluster()
+    over = replace(rig.world, acts=lambda: False)
+    with pytest.raises(NotActingError):
+        await perform(over, TARGET, [ScaleWorkersToZero(name="c", uid=uid)])
+    assert rig.writes() == ["create"]

@@ -1,11 +1,13 @@
 """The work queue, in virtual time."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
+from torchtpu_operator.controller.tasks import ended
 from torchtpu_operator.controller.workqueue import Key, WorkQueue
 
 pytestmark = pytest.mark.looptime
@@ -149,3 +151,56 @@ async def test_depth_and_age_tell_of_what_waits() -> None:
     queue.add(B)
     queue.add(B)
     assert (queue.depth, queue.oldest_seconds, queue.idle) == (2, pytest.approx(7), False)
+
+
+async def test_a_stopped_queue_begins_no_further_run() -> None:
+    queue, runs = a_queue(), list[Run]()
+
+    async def reconcile(key: Key) -> None:
+        runs.append((now(), key.name))
+        await asyncio.sleep(1)
+
+    task = asyncio.create_task(queue.work(reconcile))
+    queue.add(A)
+    queue.add(B)
+    await asyncio.sleep(0.5)
+    queue.stop()
+    await asyncio.sleep(10)
+    assert (runs, task.done()) == ([(0, "a")], True)
+
+
+async def test_a_task_that_takes_a_cancellation_for_a_time_out_is_cancelled_again() -> None:
+    swallowed = 0
+
+    async def works() -> None:
+        nonlocal swallowed
+        while True:
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                swallowed += 1
+                if swallowed > 2:
+                    raise
+
+    task = asyncio.create_task(works())
+    await asyncio.sleep(1)
+    await ended([task])
+    assert (task.cancelled(), swallowed) == (True, 3)
+
+
+async def test_a_task_that_never_ends_does_not_hold_up_the_process_for_ever() -> None:
+    end = asyncio.Event()
+
+    async def works() -> None:
+        while not end.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await end.wait()
+
+    task = asyncio.create_task(works())
+    await asyncio.sleep(1)
+    begun = now()
+    await ended([task])
+    took = now() - begun
+    end.set()
+    await asyncio.gather(task, return_exceptions=True)
+    assert took == pytest.approx(4)
