@@ -27,6 +27,7 @@ from sim.nodes import NodeSpec
 Json = dict[str, Any]
 
 _RETRY: Final = 1.0
+_WATCH_PAUSE: Final = 0.1
 _REFUSALS: Final = 30
 _PARTIAL_ACCELERATOR: Final = "tpu7x"
 _ENDED: Final = ("Succeeded", "Failed")
@@ -198,6 +199,8 @@ class NodeAgent:
                         version = event["object"]["metadata"]["resourceVersion"]
                         if event["type"] != "BOOKMARK":
                             self._handle(event["object"], deleted=event["type"] == "DELETED")
+                    # A stream that ends at once, again and again, must not become a storm.
+                    await asyncio.sleep(_WATCH_PAUSE)
             except ApiError as error:
                 if error.code != 410:
                     _log.warning("node %s: watch of pods refused: %s", self.spec.name, error)

@@ -63,7 +63,9 @@ class KubeletServer:
         await response.prepare(request)
 
         def is_open() -> bool:
-            return not previous and runner.state.restarts == restarts and runner.process is not None
+            # A client that has gone away is not told by a log that stays silent.
+            connected = request.transport is not None and not request.transport.is_closing()
+            return connected and not previous and runner.state.restarts == restarts and runner.process is not None
 
         async for block in read(path, query, is_open=is_open):
             await response.write(block)
