@@ -77,7 +77,8 @@ def dependencies() -> Path:
     run(uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(prefix))
     index = os.environ.get("TORCHTPU_TORCH_INDEX")
     extra = ["--extra-index-url", index, "--index-strategy", "unsafe-best-match"] if index else []
-    run(uv, "pip", "sync", "--python", str(prefix / "bin" / "python"), *extra, str(LOCK))
+    # compiled once here, not by each of the processes that Ray starts on five "hosts": containers see it read-only
+    run(uv, "pip", "sync", "--compile-bytecode", "--python", str(prefix / "bin" / "python"), *extra, str(LOCK))
     _site_packages(prefix).joinpath("_bench_stand_in.pth").write_text(STAND_IN)
     done.touch()
     print(f"python: done in {time.monotonic() - began:.0f} s", flush=True)
