@@ -93,6 +93,8 @@ class SliceOrderCallback(_Base):
 
     def __init__(self) -> None:
         self._contracts: list[dict[str, str | None]] = []
+        # Of the process that calls fit(): the controller may run where the job's variables are not.
+        self._job_env = {name: value for name, value in os.environ.items() if name in c.OPERATOR_ENV}
         if not hasattr(_Base, "before_init_train_context"):
             self._say(f"Ray {ray.__version__} has no callback before ranks are sent: ranks stay in Ray Train's order")
 
@@ -125,7 +127,7 @@ class SliceOrderCallback(_Base):
     def _reorder(self, workers: list[Any]) -> None:
         if not workers or not workers[0].resources.get("TPU"):
             return
-        settings = read_settings(os.environ)
+        settings = read_settings({**os.environ, **self._job_env})
         if any(worker.distributed_context.world_size != len(workers) for worker in workers):
             self._say(f"ranks stay in Ray Train's order: only {len(workers)} workers of a group are (re)started")
             return

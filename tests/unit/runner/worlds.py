@@ -13,6 +13,7 @@ SHAPES = {
     "v4 2x2x2": ("TPU-V4", "2x2x2", 4, 1),
     "v5e 2x4 on 4-chip hosts": ("TPU-V5LITEPOD", "2x4", 4, 1),
     "v5e 16x16": ("TPU-V5LITEPOD", "16x16", 4, 1),
+    "v5p 2x2x2": ("TPU-V5P", "2x2x2", 4, 1),
     "v5p 2x2x1, one host": ("TPU-V5P", "2x2x1", 4, 1),
     "v5p 2x4x4": ("TPU-V5P", "2x4x4", 4, 1),
     "v5p 4x4x8": ("TPU-V5P", "4x4x8", 4, 1),
