@@ -78,7 +78,7 @@ class Operated:
 
     def get(self, kind: str, name: str, *, namespace: str = "") -> Obj | None:
         scope = ["-n", namespace] if namespace else []
-        out = self.bench.kubectl("get", kind, name, *scope, "-o", "json", "--ignore-not-found")
+        out = self.bench.kubectl("get", kind, name, *scope, "-o", "json", "--ignore-not-found", "--show-managed-fields")
         found: Obj | None = json.loads(out) if out.strip() else None
         return found
 
