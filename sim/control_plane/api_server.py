@@ -12,7 +12,7 @@ from typing import Self
 from sim import tools
 from sim.control_plane import programs
 from sim.control_plane.api_client import ApiClient, ApiError, wait_until
-from sim.control_plane.daemon import Daemon, StartError, stop
+from sim.control_plane.daemon import Daemon, StartError, revive, stop
 from sim.control_plane.identities import Identities
 from sim.control_plane.kubeconfig import build_kubeconfig, token_user, write_kubeconfig
 from sim.control_plane.manifests import build_namespace, build_service_account, path_of
@@ -110,8 +110,7 @@ class ApiServer:
         return Daemon(name, argv, log=folder / "logs" / f"{name}.log", env=SMALL_HEAP)
 
     def _check(self) -> None:
-        for daemon in self._daemons:
-            daemon.check()
+        revive(self._daemons)
 
     def _has_default(self) -> bool:
         try:

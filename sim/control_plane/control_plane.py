@@ -9,7 +9,7 @@ import urllib3
 from sim.control_plane import kuberay, manifests, programs
 from sim.control_plane.api_client import ApiClient, ApiError, wait_until
 from sim.control_plane.api_server import LOOPBACK, build_core, request_account_kubeconfig
-from sim.control_plane.daemon import Daemon, stop
+from sim.control_plane.daemon import Daemon, revive, stop
 from sim.control_plane.identities import COREDNS_ACCOUNT, KUBERAY_ACCOUNT, Identities
 from sim.control_plane.programs import SMALL_HEAP, Address
 from sim.control_plane.seed import plant, read_seed, save_seed, seed_path
@@ -100,9 +100,8 @@ class ControlPlane:
         stop(self.daemons)
 
     def check(self) -> None:
-        """Raises StartError if a program has ended."""
-        for daemon in self.daemons:
-            daemon.check()
+        """Raises StartError if a program ends again and again while the cluster comes up."""
+        revive(self.daemons)
 
     def restart_dead(self) -> None:
         """Start again what has ended, unless it is held down. Call it in the thread that called `start`."""

@@ -13,6 +13,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 _TAIL_BYTES = 4000
 
+_RESTARTS_WHILE_STARTING = 3
+
 
 class StartError(Exception):
     """A program did not come up; the message has its last lines and where its log lies."""
@@ -86,6 +88,18 @@ class Daemon:
     def wait(self) -> None:
         if self._process is not None:
             self._process.wait()
+
+
+def revive(daemons: Sequence[Daemon]) -> None:
+    """Start again what has ended while a cluster comes up. Raises StartError for what ends again and again.
+
+    On a starved machine kube-apiserver gives up on an etcd that is merely slow, and counts on being restarted.
+    """
+    for daemon in daemons:
+        if daemon.exit_code is not None:
+            if daemon.restarts >= _RESTARTS_WHILE_STARTING:
+                daemon.check()
+            daemon.start()
 
 
 def stop(daemons: Sequence[Daemon]) -> None:

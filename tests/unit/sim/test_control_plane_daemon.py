@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sim.control_plane.api_client import wait_until
-from sim.control_plane.daemon import Daemon, StartError, stop
+from sim.control_plane.daemon import Daemon, StartError, revive, stop
 from sim.control_plane.seed import build_stored_object, read_seed
 from sim.tools.catalogue import REPOSITORY
 
@@ -56,6 +56,17 @@ def test_a_restart_is_counted(tmp_path: Path) -> None:
         daemon.wait()
         counts.append(daemon.restarts)
     assert counts == [-1, 0, 1]
+
+
+def test_what_ends_while_it_starts_gets_three_more_chances(tmp_path: Path) -> None:
+    daemon = _daemon("echo again; exit 1", tmp_path)
+    daemon.start()
+    for _ in range(3):
+        daemon.wait()
+        revive([daemon])
+    daemon.wait()
+    with pytest.raises(StartError, match=r"program ended with 1;(.|\n)*again\nagain\nagain\nagain\n$"):
+        revive([daemon])
 
 
 def test_it_dies_with_the_one_who_started_it(tmp_path: Path) -> None:
