@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-.PHONY: help venv tools demo test test-unit test-component test-e2e verify generate golden clean
+.PHONY: help venv tools demo test test-unit test-component test-e2e verify benchmark generate golden lock clean
 
 help:  ## This text.
 	@echo "torchtpu-operator: native PyTorch on Cloud TPU slices, from one TorchTPUJob"
@@ -30,6 +30,9 @@ test-component: venv tools  ## Tests against the real kube-apiserver only.
 
 test-e2e: venv tools  ## Tests on the bench only.
 	$(PY) -m pytest tests/e2e
+
+benchmark: venv tools  ## From apply to RUNNING, as a ratio to a RayCluster and RayJob written by hand (5 min).
+	$(PY) -m tests.benchmark.start_to_running
 
 generate: venv  ## Write what is generated: CRDs, the chart's copies.
 	@$(PY) -m torchtpu_operator.api.crd
