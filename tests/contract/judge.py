@@ -1,8 +1,8 @@
 """Runs with the real wheel on its path: what does torch_tpu's own launch helper make of our environment?
 
-stdin: one JSON `{"envs": [...], "nproc_per_node": n, "pci": [count, generation] | null}`. Each env is judged in a process
-of its own (torch_tpu memoizes variables at first use), forked after the import, which takes seconds. stdout: one JSON
-line per env with the variables after `set_tpu_launch_env`, or the error.
+Each line of stdin is one order `{"env": {...}, "nproc_per_node": n, "pci": [count, generation] | null}`, answered by one
+line `JUDGED {...}` with the variables after `set_tpu_launch_env`, or the error. Each is judged in a process of its own
+(torch_tpu memoizes variables at first use), forked after the import, which takes seconds.
 """
 
 import json
@@ -49,10 +49,10 @@ def in_child(env: Mapping[str, str], **arguments: Any) -> str:
 
 
 def main() -> None:
-    order = json.load(sys.stdin)
-    pci = tuple(order["pci"]) if order["pci"] else None
-    for env in order["envs"]:
-        print("JUDGED " + in_child(env, nproc_per_node=order["nproc_per_node"], pci=pci), flush=True)
+    for line in sys.stdin:
+        order = json.loads(line)
+        pci = tuple(order["pci"]) if order["pci"] else None
+        print("JUDGED " + in_child(order["env"], nproc_per_node=order["nproc_per_node"], pci=pci), flush=True)
 
 
 main()
