@@ -203,10 +203,10 @@ class Outside:
         """What costs money or shows that something was forgotten."""
         return {
             "pools": sorted(self.gke.pools),
-            "slices": [each["metadata"]["name"] for each in self.kube.all(SLICES)],
-            "nodes": [each["metadata"]["name"] for each in self.kube.all(NODES)],
-            "rayClusters": [each["metadata"]["name"] for each in self.kube.all(RAY_CLUSTERS)],
-            "pods": [each["metadata"]["name"] for each in self.kube.all(PODS)],
+            "slices": [each["metadata"]["name"] for each in self.kube.view(SLICES)],
+            "nodes": [each["metadata"]["name"] for each in self.kube.view(NODES)],
+            "rayClusters": [each["metadata"]["name"] for each in self.kube.view(RAY_CLUSTERS)],
+            "pods": [each["metadata"]["name"] for each in self.kube.view(PODS)],
         }
 
     def creations(self) -> list[str]:
@@ -221,8 +221,8 @@ class Outside:
         """Let time pass."""
         await asyncio.sleep(seconds)
 
-    async def until(self, what: Callable[[], bool], *, seconds: float = 600, step: float = 0.5) -> None:
-        """Looked at every `step` at first, later less often. Raises AssertionError with the state of things at the end."""
+    async def until(self, what: Callable[[], bool], *, seconds: float = 600, step: float | None = None) -> None:
+        """Looked at every `step`; without one every half second, later less often. Raises AssertionError with the state of things at the end."""
         began = now()
         end = began + seconds
         while not what():
@@ -231,9 +231,9 @@ class Outside:
                     task.result()
             if now() >= end:
                 job = (self.job() or {}).get("status")
-                slices = [each.get("status") for each in self.kube.all(SLICES)]
+                slices = [each.get("status") for each in self.kube.view(SLICES)]
                 raise AssertionError(f"not within {seconds} s\njob: {job}\nslices: {slices}\nleft: {self.left()}")
-            await asyncio.sleep(max(step, (now() - began) / 50))
+            await asyncio.sleep(step or max(0.5, (now() - began) / 50))
 
     # --- promises that hold at every moment
 
@@ -244,15 +244,15 @@ class Outside:
 
     def _slice_seen(self, event: str, obj: dict[str, Any]) -> None:
         del event, obj
-        chips = 8 * len(self.kube.all(SLICES))  # the rig's jobs are all of one shape
+        chips = 8 * len(self.kube.view(SLICES))  # the rig's jobs are all of one shape
         if self.chip_limit is not None and chips > self.chip_limit:
             self.overlaps.append(f"{now():.1f}: {chips} chips, the limit is {self.chip_limit}")
         held: dict[str, int] = {}
-        for each in self.kube.all(SLICES):
+        for each in self.kube.view(SLICES):
             claim = each["spec"].get("claimRef")
             if claim and not each["metadata"].get("deletionTimestamp"):
                 held[claim["uid"]] = held.get(claim["uid"], 0) + 1
-        for job in self.kube.all(JOBS):
+        for job in self.kube.view(JOBS):
             if held.get(job["metadata"]["uid"], 0) > job["spec"].get("numSlices", 1):
                 self.overlaps.append(f"{now():.1f}: job {job['metadata']['name']} holds too many slices")
 
@@ -260,7 +260,7 @@ class Outside:
         if event != "ADDED":
             return
         labels = obj["metadata"]["labels"]
-        for pod in self.kube.all(PODS):
+        for pod in self.kube.view(PODS):
             other = pod["metadata"]["labels"]
             same = other["torchtpu.dev/job-uid"] == labels["torchtpu.dev/job-uid"]
             if same and other["torchtpu.dev/attempt"] != labels["torchtpu.dev/attempt"]:

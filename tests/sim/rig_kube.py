@@ -47,6 +47,10 @@ class SimKube(MemoryKube):
                 asyncio.get_running_loop().call_later(1.0, lambda: key in self._objects and self._remove(key, kind))
         return made
 
+    def view(self, kind: Kind) -> list[dict[str, Any]]:
+        """All objects of a kind as they are: only to be read."""
+        return [obj for key, obj in sorted(self._objects.items()) if key[0] == kind.plural]
+
     def bury(self, name: str, *, namespace: str) -> None:
         """The kubelet (or whoever acts in its place) confirms that nothing of the pod runs any more."""
         key = (PODS.plural, namespace, name)

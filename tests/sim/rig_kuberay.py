@@ -35,9 +35,9 @@ class SimKubeRay:
             await self._look()
 
     async def _look(self) -> None:
-        nodes = {node["metadata"]["name"]: node for node in self._kube.all(NODES)}
-        clusters = {cluster["metadata"]["uid"]: cluster for cluster in self._kube.all(RAY_CLUSTERS)}
-        pods = self._kube.all(PODS)
+        nodes = {node["metadata"]["name"]: node for node in self._kube.view(NODES)}
+        clusters = {cluster["metadata"]["uid"]: cluster for cluster in self._kube.view(RAY_CLUSTERS)}
+        pods = self._kube.view(PODS)
         for pod in pods:
             self._tend(pod, nodes)
         for cluster in clusters.values():
@@ -87,7 +87,7 @@ class SimKubeRay:
             if name not in there:
                 await self._create(cluster, name, group, host, template)
             elif not there[name]["spec"].get("nodeName"):
-                self._bind(there[name], nodes, [*self._kube.all(PODS)])
+                self._bind(there[name], nodes, [*self._kube.view(PODS)])
 
     async def _create(self, cluster: Obj, name: str, group: str, host: int, template: Obj) -> None:
         meta = cluster["metadata"]
@@ -97,7 +97,7 @@ class SimKubeRay:
         }
         if group:
             key = (meta["uid"], group)
-            siblings = [pod for pod in self._kube.all(PODS) if _owner(pod) == meta["uid"] and _group(pod) == group]
+            siblings = [pod for pod in self._kube.view(PODS) if _owner(pod) == meta["uid"] and _group(pod) == group]
             if not siblings:
                 self._incarnations[key] = self._incarnations.get(key, 0) + 1
             labels |= {

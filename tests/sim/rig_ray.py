@@ -123,10 +123,10 @@ class SimRay:
 
     def _workers(self, head: RayHead) -> list[dict[str, Any]]:
         cluster = head.service.removesuffix("-head-svc")
-        nodes = {node["metadata"]["name"]: node for node in self.kube.all(NODES)}
+        nodes = {node["metadata"]["name"]: node for node in self.kube.view(NODES)}
         return [
             pod
-            for pod in self.kube.all(PODS)
+            for pod in self.kube.view(PODS)
             if pod["metadata"]["ownerReferences"][0]["name"] == cluster
             and pod["metadata"]["labels"]["ray.io/node-type"] == "worker"
             and _ready(pod)
