@@ -168,6 +168,22 @@ async def test_a_second_replica_stands_by_and_takes_over(rig: Rig) -> None:
     assert ready == (200, "ok")
 
 
+async def test_a_leader_that_was_frozen_wakes_up_leaves_and_takes_nothing_back(rig: Rig) -> None:
+    async with an_operator(rig.environment(POD_NAME="first"), rig.kubeconfig) as first:
+        await first.until_says("this replica holds the lease")
+        async with an_operator(rig.environment(POD_NAME="second"), rig.kubeconfig) as second:
+            await second.until_says("standing by")
+            first.process.send_signal(signal.SIGSTOP)
+            await second.until_says("this replica holds the lease")
+            first.process.send_signal(signal.SIGCONT)
+            code = await asyncio.wait_for(first.process.wait(), 15)
+            await rig.api.create(CLASSES, CLASS)
+            await rig.api.create(JOBS, a_job("after", namespace=rig.namespace))
+            await rig.until_phase("after", "Running")
+            lease = await rig.api.get(LEASES, "torchtpu-operator", namespace="torchtpu-system")
+    assert (code, lease and lease["spec"]["holderIdentity"]) == (1, "second")
+
+
 def said(operator: Operator, words: str) -> bool:
     return any(words in line["message"] for line in operator.lines)
 
