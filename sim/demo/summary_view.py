@@ -46,8 +46,8 @@ def build_summary(summary: Summary) -> RenderableType:
     parts += [_times(summary), _calls(summary)]
     spaced: list[RenderableType] = []
     for part in parts:
-        # A table brings its own line below.
-        spaced += [part, Text()] if isinstance(part, Text) else [part]
+        # A table without a caption brings its own line below.
+        spaced += [part] if isinstance(part, Table) and not part.caption else [part, Text()]
     return Group(*spaced)
 
 

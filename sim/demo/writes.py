@@ -1,12 +1,13 @@
 """How much one job costs the APIs, from the operator's own metrics."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
 CALLS = "torchtpu_api_calls_total"
 EVENTS = "torchtpu_events_total"
+_BORN = "torchtpu_api_calls_created"
 
 _WRITES = {
     "kubernetes": ("create", "merge", "apply", "apply-status", "delete"),
@@ -27,16 +28,17 @@ class Calls:
     """(target, verb) -> calls, whatever came of them."""
     events: int = 0
     """Kubernetes events that were written; each is one of the creates or merges."""
+    born: float = 0.0
+    """When the oldest counter was made, in Unix seconds: a restarted operator's are younger."""
     restarted: bool = False
     """The operator was restarted meanwhile: what it had counted before that is not in here."""
 
     def since(self, before: "Calls") -> "Calls":
-        """What was added. A counter that went back is a restarted operator's, and all of it is new."""
-        return Calls(
-            by_verb={key: _added(count, before.by_verb.get(key, 0)) for key, count in self.by_verb.items()},
-            events=_added(self.events, before.events),
-            restarted=any(self.by_verb.get(key, 0) < count for key, count in before.by_verb.items()),
-        )
+        """What was added. After a restart of the operator all of its calls are new."""
+        if self.born > before.born:
+            return replace(self, restarted=True)
+        by_verb = {key: count - before.by_verb.get(key, 0) for key, count in self.by_verb.items()}
+        return Calls(by_verb=by_verb, events=self.events - before.events, born=self.born)
 
     def writes(self, target: str) -> dict[str, int]:
         """Verb -> calls that change something."""
@@ -54,16 +56,14 @@ class Calls:
 def parse_calls(exposition: str) -> Calls:
     """From the text of /metrics."""
     by_verb: dict[tuple[str, str], int] = {}
-    events = 0
+    events, born = 0, []
     for family in text_string_to_metric_families(exposition):
         for sample in family.samples:
             if sample.name == CALLS:
                 key = sample.labels["target"], sample.labels["verb"]
                 by_verb[key] = by_verb.get(key, 0) + int(sample.value)
+            elif sample.name == _BORN:
+                born.append(sample.value)
             elif sample.name == EVENTS and sample.labels["result"] == "written":
                 events += int(sample.value)
-    return Calls(by_verb=by_verb, events=events)
-
-
-def _added(count: int, before: int) -> int:
-    return count - before if count >= before else count
+    return Calls(by_verb=by_verb, events=events, born=min(born, default=0.0))

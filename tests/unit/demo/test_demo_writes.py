@@ -31,6 +31,7 @@ def test_counters_are_added_over_status_codes() -> None:
             ("gke", "CreateNodePool"): 1,
         },
         events=4,
+        born=1.7e9,
     )
 
 
@@ -49,7 +50,7 @@ def test_what_was_before_the_job_is_not_counted() -> None:
     assert after.since(before) == Calls(by_verb={("kubernetes", "create"): 4, ("ray", "submit"): 1}, events=3)
 
 
-def test_the_counters_of_a_restarted_operator_begin_again() -> None:
-    before = Calls(by_verb={("kubernetes", "create"): 5}, events=3)
-    after = Calls(by_verb={("kubernetes", "create"): 2}, events=1)
+def test_the_counters_of_a_restarted_operator_are_all_new_however_large() -> None:
+    before = Calls(by_verb={("kubernetes", "create"): 5}, events=3, born=100.0)
+    after = Calls(by_verb={("kubernetes", "create"): 9}, events=4, born=160.0)
     assert after.since(before) == replace(after, restarted=True)
