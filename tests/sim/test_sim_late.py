@@ -55,6 +55,13 @@ def test_a_call_that_times_out_and_happens_a_second_later_happens_once() -> None
     assert found == dict.fromkeys(LATE, GOOD)
 
 
+def test_a_call_that_happens_after_it_was_repeated_happens_once() -> None:
+    """The repeated call carries the same name, so that the late one finds the place taken."""
+    calls = ("gke.create_node_pool", "gke.delete_node_pool", "ray.submit", "tpuslices kube.create")
+    found = {call: a_life(lambda outside, call=call: outside.calls.late.update({call: 7.0})) for call in calls}
+    assert found == dict.fromkeys(calls, GOOD)
+
+
 def test_a_job_that_is_deleted_while_a_call_is_still_on_its_way_leaves_nothing() -> None:
     async def live(call: str, seconds: float) -> dict[str, Any]:
         async with a_cluster(run_seconds=8.0) as outside:
