@@ -18,8 +18,6 @@ from ray.cluster_utils import Cluster
 
 REPOSITORY = Path(__file__).parents[2]
 OBJECT_STORE_BYTES = 80_000_000
-# A busy machine needs longer than the 30 s that Ray gives a raylet to start.
-os.environ.setdefault("RAY_raylet_start_wait_time_s", "180")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +109,7 @@ class Hosts:
         )
 
     def start_runner(self, entrypoint: str, env: Mapping[str, str]) -> subprocess.Popen[str]:
-        file = tempfile.NamedTemporaryFile("w", dir=self._folder, delete=False)  # noqa: SIM115 - read by the child
-        with file:
+        with tempfile.NamedTemporaryFile("w", dir=self._folder, delete=False) as file:
             file.write(entrypoint)
         return self.start([sys.executable, "-m", "torchtpu_runner"], {**env, "TORCHTPU_ENTRYPOINT_FILE": file.name})
 
