@@ -23,7 +23,7 @@ ENTRYPOINT_KEY: Final = "entrypoint"
 """Key and file name, relative to MOUNT_PATH, of the job's entrypoint, byte for byte as written.
 
 A file and not an environment variable: Kubernetes expands `$(NAME)` and folds `$$` in env values, execve() limits one
-env string to 128 KiB, and every process of every pod would carry it. Read by the runner on the head alone.
+env string to 128 KiB, and every process of every pod would carry it. Read on the head alone.
 """
 
 WORKING_DIR: Final = "/opt/torchtpu-job/code"
@@ -34,18 +34,10 @@ MAX_ENTRYPOINT_BYTES: Final = 128 * 1024 - 1
 """Linux' limit of one execve() argument (MAX_ARG_STRLEN, with its terminating NUL): the entrypoint is one argument."""
 
 RUNNER_COMMAND: Final = f"python -m {PACKAGE}"
-"""Entrypoint of the Ray job for launchers PerDevice and PerHost. For Driver it is the user's own command."""
+"""Entrypoint of the Ray job for launchers PerDevice and PerHost. For Driver it is bash with the user's own text."""
 
 TRAIN_CALLBACK: Final = f"{PACKAGE}.train_callback.SliceOrderCallback"
 """Value of ENV_RAY_TRAIN_CALLBACKS for launcher Driver."""
-
-
-def build_driver_entrypoint(entrypoint: str, *, working_dir: str | None) -> str:
-    """Entrypoint of the Ray job for launcher Driver: the user's text untouched, run where workingDir is mounted.
-
-    A line of its own in front keeps heredocs, comments and several commands as they are.
-    """
-    return f"cd {working_dir} || exit {EXIT_BAD_CONFIG}\n{entrypoint}" if working_dir else entrypoint
 
 
 # --- Launchers

@@ -184,6 +184,8 @@ def check_ports(run: Run, settings: Settings, world: World, actors: Sequence[Any
 def execute(run: Run, env: Mapping[str, str], entrypoint_path: Path) -> Result:
     """The whole run. Raises RunnerError for what is not the entrypoint's doing."""
     settings = read_settings(env)
+    if settings.launcher == c.LAUNCHER_DRIVER:
+        raise RunnerError("launcher Driver runs the job's own command, not this runner", reason=c.REASON_BAD_CONFIG)
     entrypoint = read_entrypoint(entrypoint_path)
     with run.phase("connect"):
         ray.init(address=env.get("RAY_ADDRESS") or "auto", log_to_driver=False, logging_level="warning")

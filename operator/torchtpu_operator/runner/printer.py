@@ -27,9 +27,11 @@ class ContainerLog:
             fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY)
         except OSError:
             return None
-        if os.path.sameopenfile(fd, sys.stdout.fileno()):
-            os.close(fd)
-            return None
+        # A stdout without a descriptor (io.UnsupportedOperation, an OSError) is another one for sure.
+        with contextlib.suppress(OSError):
+            if os.path.sameopenfile(fd, sys.stdout.fileno()):
+                os.close(fd)
+                return None
         return cls(fd)
 
     def write(self, text: str) -> None:

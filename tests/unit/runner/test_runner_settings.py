@@ -130,8 +130,3 @@ def test_an_entrypoint_that_is_not_there(tmp_path: Path) -> None:
         f"cannot read the entrypoint from {tmp_path}/entrypoint: No such file or directory; "
         "the operator mounts it from the RayCluster's ConfigMap"
     )
-
-
-def test_the_driver_entrypoint_keeps_the_users_text() -> None:
-    assert c.build_driver_entrypoint(TEXT, working_dir="/opt/x") == "cd /opt/x || exit 78\n" + TEXT
-    assert c.build_driver_entrypoint(TEXT, working_dir=None) == TEXT
