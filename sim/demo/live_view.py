@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich import box
 from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -191,11 +190,13 @@ def _output(story: Story, lines: int) -> RenderableType:
 
 
 def _events(story: Story, lines: int) -> RenderableType:
-    table = Table(box=box.SIMPLE, show_header=False, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(style=QUIET, no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis")
-    for event in story.now.events[-lines:]:
+    events = story.now.events[-lines:]
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0), expand=True)
+    # Only the message gives way where the terminal is narrow.
+    table.add_column(style=QUIET, no_wrap=True, min_width=8)
+    table.add_column(no_wrap=True, min_width=max((len(event.reason) for event in events), default=0))
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    for event in events:
         again = f" (x{event.count})" if event.count > 1 else ""
         table.add_row(
             event.at.astimezone().strftime("%H:%M:%S"),
