@@ -112,7 +112,6 @@ def test_ranks_in_physical_order_and_the_first_failure_ends_all(hosts: Hosts) ->
             "MASTER_PORT": "29500",
             "TORCHTPU_SLICE_ID": "0",
             "TORCHTPU_NUM_WORKERS": "16",
-            "TORCHTPU_ATTEMPT": "1",
         }
         assert {name: env.get(name) for name in expected} == expected
     summary = {name: result[name] for name in ("reason", "exitCode", "rank", "pod")}
