@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from sim.bench import Bench, BenchOptions
+from sim.kubelet import KubeletSettings
 from tests.e2e.operated import Operated
 
 
@@ -13,7 +14,8 @@ from tests.e2e.operated import Operated
 def operated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
     """A failing bench keeps its logs in pytest's temporary folder."""
     folder = tmp_path_factory.mktemp("bench") / "bench"
-    bench = Bench(folder, BenchOptions())
+    # the operator is killed seven times in a row: a real kubelet's back-off would make that an hour
+    bench = Bench(folder, BenchOptions(kubelet_settings=KubeletSettings(back_off_base=1.0, back_off_limit=5.0)))
     with bench:
         cluster = Operated(bench)
         cluster.install()

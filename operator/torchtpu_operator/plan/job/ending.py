@@ -1,5 +1,6 @@
 """How an attempt ends, what it is counted as, and what follows: success, another attempt, or the end of the job."""
 
+import re
 from datetime import timedelta
 
 from torchtpu_operator.api import ConditionType, JobPhase, Reason, SlicePhase
@@ -12,6 +13,8 @@ from torchtpu_operator.plan.job.manifests import Manifests
 from torchtpu_operator.plan.observed import RayJobSeen, RaySeen
 from torchtpu_operator.runner.constants import INFRASTRUCTURE_REASONS
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_ERROR = re.compile(r"[\w.]*(Error|Exception|Exit|Interrupt)\b")  # as Python ends a traceback
 JUDGE_SECONDS = 60  # Ray says FAILED seconds after a loss, the node turns NotReady after 50 s
 
 START_TRIES = 3  # starts in a row that may break before the job's own failure policy decides
@@ -170,8 +173,14 @@ def _said(job: RayJobSeen) -> str:
     if result.get("message"):
         return str(result["message"])
     code = f" (exit code {job.exit_code})" if job.exit_code is not None else ""
-    last_line = job.message.strip().splitlines()[-1] if job.message.strip() else job.status
-    return f"the Ray job {job.status.lower()}{code}: {last_line}"
+    return f"the Ray job {job.status.lower()}{code}: {_telling_line(job.message) or job.status}"
+
+
+def _telling_line(text: str) -> str:
+    """The line of a driver's output that names the error; Ray goes on printing workers' lines after it."""
+    lines = [line.strip() for line in _COLOUR.sub("", text).splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return (errors or lines or [""])[-1]
 
 
 def disrupted(draft: Draft, reason: Reason, message: str) -> None:

@@ -88,9 +88,10 @@ class Draft:
         phase = (
             SlicePhase.DELETING if self.observed.slice.metadata.deleting else self.status.phase or SlicePhase.PENDING
         )
-        self.phase(phase, reason_of(failed), f"{explain(failed)}; again at {again:%H:%M:%S} UTC")
+        said = f"GKE: {explain(failed)}"  # the line is read at the job, where nothing else names the other side
+        self.phase(phase, reason_of(failed), f"{said}; again at {again:%H:%M:%S} UTC")
         if count == 1:
-            self.event("Warning", reason_of(failed), explain(failed))
+            self.event("Warning", reason_of(failed), said)
 
     def backing_off(self) -> bool:
         return self.status.retry is not None and self.now < self.status.retry.at
