@@ -56,12 +56,13 @@ def wait_until_ready(reader: ClusterReader, *, say: Callable[[str], None]) -> No
 
 def read_calls(bench: Bench, reader: ClusterReader) -> Calls:
     """The operator's counters of API calls. Raises OSError or InstallationError."""
-    address = next((pod["status"].get("podIP") for pod in reader.operator_pods(NAMESPACE, _SELECTOR)), None)
-    if not address:
+    pod = next((each for each in reader.operator_pods(NAMESPACE, _SELECTOR) if each["status"].get("podIP")), None)
+    if pod is None:
         raise InstallationError("the operator's pod has no address")
-    port = bench.forward(address, _METRICS_PORT)
+    starts = [container["restartCount"] for container in pod["status"].get("containerStatuses", [])]
+    port = bench.forward(pod["status"]["podIP"], _METRICS_PORT)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        return parse_calls(answer.read().decode())
+        return parse_calls(answer.read().decode(), process=f"{pod['metadata']['uid']} {starts}")
 
 
 def _state(pod: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 CALLS = "torchtpu_api_calls_total"
 EVENTS = "torchtpu_events_total"
-_BORN = "torchtpu_api_calls_created"
 
 _WRITES = {
     "kubernetes": ("create", "merge", "apply", "apply-status", "delete"),
@@ -28,17 +27,17 @@ class Calls:
     """(target, verb) -> calls, whatever came of them."""
     events: int = 0
     """Kubernetes events that were written; each is one of the creates or merges."""
-    born: float = 0.0
-    """When the oldest counter was made, in Unix seconds: a restarted operator's are younger."""
+    process: str = ""
+    """Whose counters they are: pod and start."""
     restarted: bool = False
     """The operator was restarted meanwhile: what it had counted before that is not in here."""
 
     def since(self, before: "Calls") -> "Calls":
         """What was added. After a restart of the operator all of its calls are new."""
-        if self.born > before.born:
+        if self.process != before.process:
             return replace(self, restarted=True)
         by_verb = {key: count - before.by_verb.get(key, 0) for key, count in self.by_verb.items()}
-        return Calls(by_verb=by_verb, events=self.events - before.events, born=self.born)
+        return Calls(by_verb=by_verb, events=self.events - before.events, process=self.process)
 
     def writes(self, target: str) -> dict[str, int]:
         """Verb -> calls that change something."""
@@ -53,17 +52,15 @@ class Calls:
         return {verb: count for (where, verb), count in sorted(self.by_verb.items()) if where == target and count}
 
 
-def parse_calls(exposition: str) -> Calls:
+def parse_calls(exposition: str, *, process: str) -> Calls:
     """From the text of /metrics."""
     by_verb: dict[tuple[str, str], int] = {}
-    events, born = 0, []
+    events = 0
     for family in text_string_to_metric_families(exposition):
         for sample in family.samples:
             if sample.name == CALLS:
                 key = sample.labels["target"], sample.labels["verb"]
                 by_verb[key] = by_verb.get(key, 0) + int(sample.value)
-            elif sample.name == _BORN:
-                born.append(sample.value)
             elif sample.name == EVENTS and sample.labels["result"] == "written":
                 events += int(sample.value)
-    return Calls(by_verb=by_verb, events=events, born=min(born, default=0.0))
+    return Calls(by_verb=by_verb, events=events, process=process)
