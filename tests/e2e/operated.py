@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from sim.bench import Bench
+from sim.bench import Bench, BenchError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHART = REPOSITORY / "charts" / "torchtpu-operator"
@@ -53,8 +53,20 @@ class Operated:
         return next(pod for pod in pods if not pod["metadata"].get("deletionTimestamp"))
 
     def kill_operator(self) -> None:
-        """SIGKILL to its process; the kubelet starts the container again, with back-off."""
-        self.bench.fault("pod-kill", namespace=NAMESPACE, pod=self.operator_pod()["metadata"]["name"])
+        """SIGKILL to its process as soon as it runs; the kubelet starts the container again, with back-off."""
+
+        def killed() -> bool:
+            pod = self.operator_pod()
+            running = [each for each in pod["status"].get("containerStatuses", []) if "running" in each["state"]]
+            if not running:
+                return False
+            try:
+                self.bench.fault("pod-kill", namespace=NAMESPACE, pod=pod["metadata"]["name"])
+            except BenchError:  # it died between the look and the kill
+                return False
+            return True
+
+        self.until("the operator runs and is killed", killed, seconds=60)
 
     def operator_log(self) -> str:
         return self.bench.kubectl("logs", "-n", NAMESPACE, self.operator_pod()["metadata"]["name"], "--tail=200")
