@@ -1,8 +1,13 @@
 """Options and fixtures of every ring."""
 
+import hypothesis
 import pytest
 
 from sim.testing import api_server  # noqa: F401 - one real apiserver for the whole run
+
+# Time is no property of what is tested; the same examples in every run, so that a failure is the change's own.
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("suite")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
