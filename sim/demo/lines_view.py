@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from sim.demo.output import is_from_runner
+from sim.demo.output import is_telling, without_colours
 from sim.demo.story import Story
-
-_FIRST_RANK = ("[rank 0] ", "[host 0] ")
 
 
 def describe_changes(before: Story | None, after: Story) -> Iterator[str]:
@@ -65,9 +63,8 @@ def _pods(before: Story | None, after: Story) -> Iterator[str]:
 
 
 def _output(before: Story | None, after: Story) -> Iterator[str]:
-    """The runner's lines and the first rank's: the other ranks say the same."""
     seen = before.output.count if before is not None else 0
     new = after.output.count - seen if after.output.count >= seen else after.output.count
     for line in after.output.tail[-new:] if new else ():
-        if is_from_runner(line) or any(mark in line for mark in _FIRST_RANK):
-            yield f"{'output':8} {line}"
+        if is_telling(line):
+            yield f"{'output':8} {without_colours(line)}"

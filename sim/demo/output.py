@@ -13,10 +13,10 @@ TAIL_LINES = 40
 _LOSS = re.compile(
     r"\bepoch\W{1,3}(?P<epoch>\d+)\b.*?\bloss\W{1,3}(?P<loss>\d+(?:\.\d+)?(?:e[+-]?\d+)?)", re.IGNORECASE
 )
-# Ray puts a prefix such as "(TrainController pid=77)" before the lines of its own processes.
-_WORKER_LINE = re.compile(
-    r"^(?:\x1b\[\d+m)?(?:\(\w[^)]*pid=\d+[^)]*\)\s*)?(?:\x1b\[0m\s*)?\[(?:rank \d+|host \d+|torchtpu)\] "
-)
+_CSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+# `[rank 3] ` is the runner's prefix, `(RayTrainWorker pid=77, ip=10.244.1.3) ` Ray's for lines of its processes.
+_WORKER_LINE = re.compile(r"(?:\(\w[^)]*pid=\d+[^)]*\)|\[(?:rank \d+|host \d+|torchtpu)\]) ")
+_FIRST_RANK = ("[rank 0] ", "[host 0] ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ def read_line(output: Output, line: str) -> Output:
         if found:
             body = _parse(text)
             return read(output, body) if body is not None else output
-    if _WORKER_LINE.match(line) is None:
+    if _WORKER_LINE.match(_CSI.sub("", line)) is None:
         return output
     losses = output.losses
     if (found_loss := _LOSS.search(line)) is not None:
@@ -67,9 +67,13 @@ def read_line(output: Output, line: str) -> Output:
     return replace(output, losses=losses, tail=(*output.tail, line)[-TAIL_LINES:], count=output.count + 1)
 
 
-def is_from_runner(line: str) -> bool:
-    """Whether the runner, not a rank, said it."""
-    return MESSAGE_PREFIX.strip() in line
+def is_telling(line: str) -> bool:
+    """Whether it belongs in a log: the runner's and the first rank's lines; the other ranks say the same."""
+    return MESSAGE_PREFIX in line or any(mark in line for mark in _FIRST_RANK) or _LOSS.search(line) is not None
+
+
+def without_colours(line: str) -> str:
+    return _CSI.sub("", line)
 
 
 def _parse(text: str) -> Mapping[str, Any] | None:

@@ -66,6 +66,14 @@ CASES: Mapping[str, Case] = {
             count=2,
         ),
     ),
+    "the loss as a worker of Ray Train prints it, in Ray's colours": Case(
+        lines=("\x1b[36m(RayTrainWorker pid=77, ip=10.244.1.3)\x1b[0m epoch 0  loss 0.5",),
+        want=Output(
+            losses=((0, 0.5),),
+            tail=("\x1b[36m(RayTrainWorker pid=77, ip=10.244.1.3)\x1b[0m epoch 0  loss 0.5",),
+            count=1,
+        ),
+    ),
     "the loss as others print it": Case(
         lines=("[rank 0] Epoch: 7, Loss=0.5",),
         want=Output(losses=((7, 0.5),), tail=("[rank 0] Epoch: 7, Loss=0.5",), count=1),

@@ -94,6 +94,13 @@ def test_pools_are_not_said_to_be_gone_while_gke_does_not_answer() -> None:
     assert list(describe_changes(before, before.seen(running_snapshot(pools=None)))) == []
 
 
+def test_lines_have_no_colours_and_the_loss_of_whoever_prints_it() -> None:
+    tail = ("\x1b[36m(RayTrainWorker pid=7)\x1b[0m epoch 0  loss 0.5", "\x1b[36m(RayTrainWorker pid=8)\x1b[0m hello")
+    after = a_story()
+    after = after.told(replace(after.output, tail=tail, count=5))
+    assert list(describe_changes(a_story(), after)) == ["output   (RayTrainWorker pid=7) epoch 0  loss 0.5"]
+
+
 # --- live
 
 
