@@ -12,6 +12,9 @@ from pathlib import Path
 # runs Python between fork and exec, which gRPC's threads and fork handlers in this process do not survive.
 _DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 
+_UNLESS_ORPHANED = ("sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"')
+"""The starter may have died before the kernel was told; its pid follows, then the program."""
+
 _TAIL_BYTES = 4000
 
 _RESTARTS_WHILE_STARTING = 3
@@ -43,7 +46,7 @@ class Daemon:
         with self.log.open("ab") as log:
             try:
                 self._process = subprocess.Popen(
-                    [*_DIE_WITH_PARENT, *self.argv],
+                    [*_DIE_WITH_PARENT, *_UNLESS_ORPHANED, str(os.getpid()), *self.argv],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
