@@ -70,16 +70,20 @@ def build_bwrap_arguments(sandbox: Sandbox) -> list[str]:
     masks = _masks()
     targets = [resolve_target(mount.target) for mount in sandbox.mounts]
     inside = [*map(str, sandbox.image.folders), *map(str, sandbox.image.links), sandbox.image.home, *targets]
-    inside = [path for path in inside if _is_under(path, masks)]
+    hidden = [*masks, *_SCRATCH]  # a checkout may lie in /tmp
+    inside = [path for path in inside if _is_under(path, hidden)]
     arguments = [*_root(sandbox.root, needed=[*targets, sandbox.image.home, sandbox.working_dir])]
     arguments += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys"]
     for folder in _SCRATCH:
         arguments += ["--perms", "1777", "--tmpfs", folder]
+    # bwrap makes missing parents for its own user alone; a container's user must be able to walk through them.
+    for folder in _parents(masks):
+        if _is_under(folder, _SCRATCH) and folder not in _SCRATCH:
+            arguments += ["--perms", "0755", "--dir", folder]
     for folder in masks:
         arguments += ["--perms", "0755", "--tmpfs", folder]
-    # bwrap makes missing parents for its own user alone; a container's user must be able to walk through them.
     for folder in _parents(inside):
-        if _is_under(folder, masks):
+        if _is_under(folder, hidden) and folder not in _SCRATCH:
             arguments += ["--perms", "0755", "--dir", folder]
     if sandbox.image.home not in _SCRATCH:
         arguments += ["--perms", "0777", "--tmpfs", sandbox.image.home]
