@@ -96,6 +96,7 @@ def build_bwrap_arguments(sandbox: Sandbox) -> list[str]:
     # Shorter targets first: a mount may lie within another.
     for target, mount in sorted(zip(targets, sandbox.mounts, strict=True), key=lambda pair: pair[0].count("/")):
         arguments += ["--ro-bind" if mount.read_only else "--bind", str(mount.source), target]
+    arguments += _uncover(sandbox.image.folders, targets)
     if sandbox.read_only_root:
         arguments += ["--remount-ro", "/"]
     arguments += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", sandbox.hostname]
@@ -106,6 +107,19 @@ def build_bwrap_arguments(sandbox: Sandbox) -> list[str]:
     if not sandbox.drop_capabilities or needs_setpriv(sandbox):
         for capability in CAPABILITIES:
             arguments += ["--cap-add", capability]
+    return arguments
+
+
+def _uncover(folders: Sequence[Path], targets: Sequence[str]) -> list[str]:
+    """The image's folders that a volume lies over: a checkout below /tmp, in a pod with a volume there."""
+    arguments: list[str] = []
+    for path in folders:
+        if not _is_under(str(path), targets):
+            continue
+        for folder in _parents([str(path)]):
+            if _is_under(folder, targets) and folder not in targets:
+                arguments += ["--perms", "0755", "--dir", folder]
+        arguments += ["--ro-bind", str(path), str(path)]
     return arguments
 
 

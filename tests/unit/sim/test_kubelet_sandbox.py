@@ -158,3 +158,15 @@ REFERENCES = {
 def test_image_table(reference: str, want: str | None) -> None:
     found = default_images().find(reference)
     assert (found.reference if found else None) == want
+
+
+def test_a_volume_does_not_hide_the_image_below_it() -> None:
+    image = Image(reference="x", folders=[Path("/tmp/checkout/operator")])
+    arguments = build_bwrap_arguments(a_sandbox(image, mounts=[Mount(source=Path("/srv/volume"), target="/tmp")]))
+    folder = ("/tmp/checkout/operator", "/tmp/checkout/operator")
+    binds = [
+        (words[1], words[2])
+        for words in zip(arguments, arguments[1:], arguments[2:], strict=False)
+        if "bind" in words[0]
+    ]
+    assert binds[-2:] == [("/srv/volume", "/tmp"), folder], "the image's folder lies over the volume"
