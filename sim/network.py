@@ -17,6 +17,9 @@ from typing import Any, Final, TypeVar
 from pyroute2 import IPRoute
 
 BRIDGE: Final = "tt0"
+BRIDGE_MAC: Final = "02:74:74:30:00:01"
+"""Fixed: a bridge without one takes the lowest of its ports', and when that pod goes, every other pod has a dead address in
+its ARP cache for half a minute and reaches neither apiserver nor DNS."""
 GATEWAY: Final = "10.244.0.1"
 POD_NETWORK: Final = ipaddress.IPv4Network("10.244.0.0/16")
 NODE_NETWORK: Final = ipaddress.IPv4Network("10.245.0.0/16")
@@ -89,7 +92,7 @@ class Network:
         self._route = IPRoute()
         self._route.link("set", index=_LOOPBACK_INDEX, state="up")
         if not self._route.link_lookup(ifname=BRIDGE):
-            self._route.link("add", ifname=BRIDGE, kind="bridge")
+            self._route.link("add", ifname=BRIDGE, kind="bridge", address=BRIDGE_MAC)
         self._bridge = self._route.link_lookup(ifname=BRIDGE)[0]
         self._route.addr("replace", index=self._bridge, address=GATEWAY, prefixlen=POD_NETWORK.prefixlen)
         self._route.link("set", index=self._bridge, state="up")
