@@ -14,6 +14,6 @@ def test_deleting_a_job_leaves_nothing(operated: Operated, namespace: str, phase
     operated.until(
         "the job is gone", lambda: operated.get("torchtpujob", "short-lived", namespace=namespace) is None, seconds=60
     )
-    operated.until_clean(seconds=30)
+    operated.until_clean(seconds=90)  # KubeRay's own init container sits out its grace of 30 s
     assert not operated.items("rayclusters", namespace=namespace)
     operated.until("its pods are gone", lambda: not operated.items("pods", namespace=namespace), seconds=30)

@@ -231,6 +231,7 @@ class PodBuilder:
         container = _main(pod)
         address = f"{self._ray_cluster}-head-svc/{_GCS_PORT}"
         script = (
+            "trap 'exit 143' TERM; "  # as process 1 it would sit out the whole grace of a pod that is deleted
             f"until (exec 3<>/dev/tcp/{address}) 2>/dev/null || (( SECONDS > {_WAIT_SECONDS} )); do sleep 0.2; done"
         )
         small = {"cpu": "50m", "memory": "64Mi"}
