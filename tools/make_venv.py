@@ -103,7 +103,7 @@ def checkout(prefix: Path) -> None:
     """`.venv`: the project, editable, over the shared layer."""
     venv = REPO / ".venv"
     stamp = venv / ".layer"
-    want = f"{prefix}\n{hashlib.sha256((REPO / 'pyproject.toml').read_bytes()).hexdigest()}\n{REPO}\n"
+    want = f"{prefix}\n{hashlib.sha256(Path(__file__).read_bytes()).hexdigest()}\n{hashlib.sha256((REPO / 'pyproject.toml').read_bytes()).hexdigest()}\n{REPO}\n"
     if stamp.exists() and stamp.read_text() == want:
         return
     if venv.is_symlink():
@@ -118,10 +118,15 @@ def checkout(prefix: Path) -> None:
         uv, "pip", "install", "--quiet", "--no-deps", "--python", str(venv / "bin" / "python"), "--editable", str(REPO),
     ]  # fmt: skip
     run(*build)
-    for tool in ("pytest", "ruff", "mypy", "lint-imports", "ray"):
+    for tool in ("pytest", "mypy", "lint-imports", "ruff"):
         target = prefix / "bin" / tool
-        if target.exists():
-            (venv / "bin" / tool).symlink_to(target)
+        script = target.read_bytes()
+        if script.startswith(b"#!"):  # by this environment's interpreter: the shared layer does not know the project
+            _, _, body = script.partition(b"\n")
+            venv.joinpath("bin", tool).write_bytes(f"#!{venv / 'bin' / 'python'}\n".encode() + body)
+            venv.joinpath("bin", tool).chmod(0o755)
+        else:
+            venv.joinpath("bin", tool).symlink_to(target)
     stamp.write_text(want)
 
 
