@@ -131,6 +131,10 @@ def _has_reached(cluster: Cluster, states: tuple[str, ...]) -> bool:
     return _job(cluster).get("jobStatus") in states
 
 
+def _submitter_log(cluster: Cluster) -> str:
+    return cluster.bench.kubectl("logs", "-l", "job-name=reference", "--tail=-1")
+
+
 @pytest.mark.timeout(600)
 def test_a_hand_written_rayjob_gets_its_slice(cluster: Cluster) -> None:
     code = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}, "data": {"job.py": SCRIPT}}
@@ -144,9 +148,11 @@ def test_a_hand_written_rayjob_gets_its_slice(cluster: Cluster) -> None:
         cluster.until(f"the job is {word}", functools.partial(_has_reached, cluster, reached))
         seconds[f"apply to {word}"] = round(time.monotonic() - began, 1)
     print(f"\nreference: {seconds}")
-    text = cluster.bench.kubectl("logs", "-l", "job-name=reference", "--tail=-1")
-    assert _job(cluster)["jobStatus"] == "SUCCEEDED", text
-    result = json.loads(next(line for line in text.splitlines() if "RESULT" in line).split("RESULT ", 1)[1])
+    assert _job(cluster)["jobStatus"] == "SUCCEEDED", _submitter_log(cluster)
+    # KubeRay's submitter copies the driver's output behind the job's status.
+    cluster.until("the submitter has printed the result", lambda: "RESULT " in _submitter_log(cluster))
+    lines = _submitter_log(cluster).splitlines()
+    result = json.loads(next(line for line in lines if "RESULT " in line).split("RESULT ", 1)[1])
     hosts = {host: worker for host, worker, _ in result["chips"]}
     assert sorted(hosts.values()) == ["0", "1", "2", "3"]
     assert sorted((worker, chip) for _, worker, chip in result["chips"]) == [
