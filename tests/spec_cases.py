@@ -86,6 +86,7 @@ _LAUNCH_TOOL = (
     "(python train.py), or use launcher PerHost for torchrun"
 )
 _URI = "spec.workingDir.uri: workingDir.uri must be a zip that Ray can fetch: gs://..., s3://... or https://..., ending in .zip"
+_NO_FLEX = "type FlexStart is not yet supported: use OnDemand, Spot or Reservation"
 
 # sentence -> (object, what is said; nothing: accepted)
 CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
@@ -315,10 +316,7 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
         job(failurePolicy={"noProgressSeconds": 600}),
         ("spec.failurePolicy.noProgressSeconds: noProgressSeconds is not yet supported: remove it",),
     ),
-    "an end of its own, which nobody makes yet": (
-        job(ttlSecondsAfterFinished=60),
-        ("spec.ttlSecondsAfterFinished: ttlSecondsAfterFinished is not yet supported: remove it",),
-    ),
+    "an end of its own": (job(ttlSecondsAfterFinished=60), ()),
     "a start command in the overlay": (
         job(template=pod(containers=[{"name": "ray", "command": ["sleep"]}])),
         (
@@ -470,8 +468,21 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
     ),
     "flex-start of a generation without it": (
         offer(type="FlexStart", accelerators=["v4"]),
-        ("spec.offers[0].accelerators: v4 cannot be had by flex-start: remove it from accelerators",),
+        (
+            "spec.offers[0].accelerators: v4 cannot be had by flex-start: remove it from accelerators",
+            f"spec.offers[0].type: {_NO_FLEX}",
+        ),
     ),
+    "flex-start, which nobody scales up yet": (offer(type="FlexStart"), (f"spec.offers[0].type: {_NO_FLEX}",)),
+    "standing pools, which nobody adopts yet": (
+        offer(type="Existing", existing={"nodePoolSelector": {}}, zones=[]),
+        (f"spec.offers[0].type: {_NO_FLEX.replace('FlexStart', 'Existing')}",),
+    ),
+    "an empty pool to scale up": (
+        offer(provisioning="ScaleUp"),
+        ("spec.offers[0].provisioning: provisioning ScaleUp is not yet supported: use Create",),
+    ),
+    "a pool made with its nodes, said so": (offer(provisioning="Create"), ()),
     "flex-start of ten days": (
         offer(type="FlexStart", flexStart={"maxRunDurationSeconds": 864000}),
         (
@@ -511,7 +522,14 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
     ),
     "a slice by flex-start of a generation without it": (
         made_slice(accelerator="v4", topology="2x2x2", offer={"name": "o", "type": "FlexStart", "zone": "a"}),
-        ("spec.offer: v4 cannot be had by flex-start: take another offer",),
+        ("spec.offer: v4 cannot be had by flex-start: take another offer", f"spec.offer.type: {_NO_FLEX}"),
+    ),
+    "a pool of one's own, adopted by hand": (
+        made_slice(
+            offer={"name": "o", "type": "Existing", "zone": "us-east5-b"},
+            nodePool={"name": "standing-0", "managed": False},
+        ),
+        (),
     ),
     "a slice named otherwise than its pool": (
         {**SLICE, "metadata": {"name": "other"}},

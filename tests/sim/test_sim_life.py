@@ -53,3 +53,16 @@ def test_a_running_job_is_watched_without_writes() -> None:
             return len(outside.calls.made) - writes
 
     assert in_virtual_time(live()) == 0
+
+
+def test_an_ended_job_is_deleted_at_its_time() -> None:
+    async def live() -> tuple[object, ...]:
+        async with a_cluster() as outside:
+            await outside.prepare()
+            await outside.apply(ttlSecondsAfterFinished=900, logRetentionSeconds=3600)
+            await outside.until(lambda: outside.phase() == "Succeeded", seconds=600)
+            ended = now()
+            await outside.until(lambda: outside.job() is None, seconds=1800)
+            return round((now() - ended) / 900, 1), outside.left()
+
+    assert in_virtual_time(live()) == (1.0, NOTHING)

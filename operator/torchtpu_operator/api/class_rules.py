@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from torchtpu_operator.api.constants import CLASS_KIND, SLICE_KIND
+from torchtpu_operator.api.not_yet import NOT_YET
 from torchtpu_operator.api.offer import NodePoolTemplate, Offer, OfferType, Reservation, SliceOffer, Taint
 from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_list, cel_text
 from torchtpu_operator.api.shape_rules import SHAPE_EXISTS
@@ -179,6 +181,7 @@ CLASS_RULES: Final = (
         check=_system_label,
         reason=FORBIDDEN,
     ),
+    *(each.rule() for each in NOT_YET[CLASS_KIND]),
     *template_rules(everywhere=CLASS_TEMPLATES, workers=CLASS_TEMPLATES),
 )
 
@@ -243,5 +246,6 @@ SLICE_RULES: Final = (
         message_expression=cel_text(SLICE_NO_FLEX_START, name="self.accelerator"),
         check=_slice_flex_start,
     ),
+    *(each.rule() for each in NOT_YET[SLICE_KIND]),
     *(_snapshot(name) for name in SLICE_SNAPSHOT),
 )

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from torchtpu_operator.api.constants import MAX_JOB_NAME, RAY_VERSION
+from torchtpu_operator.api.constants import JOB_KIND, MAX_JOB_NAME, RAY_VERSION
 from torchtpu_operator.api.job import Backoff, Budget, JobSpec, Launcher, TorchTPUJob, WorkingDir
+from torchtpu_operator.api.not_yet import NOT_YET
 from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_string, cel_text
 from torchtpu_operator.api.shape_rules import SHAPE_RULES
 from torchtpu_operator.api.template_rules import ENV_RULES, JOB_TEMPLATES, WORKER_TEMPLATES, template_rules
@@ -31,7 +32,6 @@ BACKOFF: Final = "backoff.initialSeconds must not be larger than backoff.maxSeco
 CHIP_HOURS: Final = 'budget.chipHours must be a number above 0, for example 500 or "12.5"'
 OLD_RAY: Final = "Ray {version} is too old: {needed}.0 or later is needed to place workers on a slice"
 OLD_RAY_FOR_SLICES: Final = "Ray {version} is too old for several slices: {needed}.0 or later is needed"
-NOT_YET_SUPPORTED: Final = "{field} is not yet supported: remove it"
 NEVER: Final = "{field} never changes: make a new job"
 WHILE_SUSPENDED: Final = "{field} changes only while the job is suspended: set spec.suspend to true first"
 
@@ -60,13 +60,6 @@ CHANGES_WHILE_SUSPENDED: Final = (
 
 # the pattern of the schema does not keep the rules from running
 _NO_RAY_VERSION = f"!has(self.rayVersion) || !self.rayVersion.matches({cel_string(RAY_VERSION)})"
-# Accepted by the schema, since stored objects must stay valid when they come; refused while nobody keeps their promise.
-NOT_YET: Final = {
-    "spec.budget": ("chipHours", "chip_hours"),
-    "spec.failurePolicy": ("noProgressSeconds", "no_progress_seconds"),
-    "spec": ("ttlSecondsAfterFinished", "ttl_seconds_after_finished"),
-}
-
 _NAME = f"^[a-z]([-a-z0-9]{{0,{MAX_JOB_NAME - 2}}}[a-z0-9])?$"
 # A launch tool at the start of a command, behind assignments and wrappers; a mere mention (pip install) passes.
 _LAUNCH = (
@@ -171,23 +164,6 @@ def _immutable(name: str, *, while_suspended: bool) -> Rule:
     )
 
 
-def _not_yet(at: str, field: str, attribute: str) -> Rule:
-    message = NOT_YET_SUPPORTED.format(field=field)
-
-    def check(node: Any) -> str | None:
-        return None if getattr(node, attribute) is None else message
-
-    return Rule(
-        id=f"not-yet-{field}",
-        at=(at,),
-        field=f".{field}",
-        cel=f"!has(self.{field})",
-        message=message,
-        check=check,
-        reason=FORBIDDEN,
-    )
-
-
 JOB_RULES: Final = (
     Rule(
         id="job-name",
@@ -282,7 +258,7 @@ JOB_RULES: Final = (
         message=CHIP_HOURS,
         check=_chip_hours,
     ),
-    *(_not_yet(at, field, attribute) for at, (field, attribute) in NOT_YET.items()),
+    *(each.rule() for each in NOT_YET[JOB_KIND]),
     *template_rules(everywhere=JOB_TEMPLATES, workers=WORKER_TEMPLATES),
     *(_immutable(name, while_suspended=False) for name in NEVER_CHANGES),
     *(_immutable(name, while_suspended=True) for name in CHANGES_WHILE_SUSPENDED),

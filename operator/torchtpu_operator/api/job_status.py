@@ -71,6 +71,7 @@ class JobSlice(StatusModel):
     billed_from: Timestamp | None = Field(
         None, description="From when its chip-seconds are the job's: the later of the claim and its first node."
     )
+    price_per_chip_hour: str = Field("", description="Price of its offer, for estimatedCost.", max_length=16)
 
 
 class Attempt(StatusModel):
@@ -154,7 +155,10 @@ class JobUsage(StatusModel):
         0, description="Chip-seconds of slices that the job has given up; running ones are added when they go."
     )
     estimated_cost: str | None = Field(
-        None, description="Cost by the offers' prices, a decimal; absent without prices.", max_length=32
+        None,
+        description="Cost of those chip-seconds by the offers' pricePerChipHour, in its currency, a decimal; slices of "
+        "offers without a price are not in it. Example: 12.3400.",
+        max_length=32,
     )
 
 

@@ -106,3 +106,5 @@ class Reason(enum.StrEnum):
     SUSPENDED = "Suspended"
     FINISHING = "Finishing"
     DELETING = "Deleting"
+    TTL_EXPIRED = "TTLExpired"
+    TTL_IGNORED = "TTLIgnored"  # Argo CD or Flux would create the job again

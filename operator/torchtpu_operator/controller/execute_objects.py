@@ -13,6 +13,7 @@ from torchtpu_operator.plan.actions import (
     AddFinalizer,
     CreateAuthSecret,
     CreateObject,
+    DeleteJob,
     DeleteRayCluster,
     DryRun,
     ForceDeletePod,
@@ -51,6 +52,28 @@ async def _write_finalizers(world: World, target: Target, finalizers: list[str])
             raise
         return
     world.caches.remember(target.kind, target.raw, by=target.key)
+
+
+async def delete_job(world: World, target: Target, action: DeleteJob) -> Outcome:
+    assert target.kind is not None
+    meta = target.raw["metadata"]
+    try:
+        left = await world.kube.delete(
+            target.kind,
+            meta["name"],
+            uid=meta["uid"],
+            namespace=target.namespace,
+            resource_version=meta["resourceVersion"],
+        )
+    except KubeError as error:
+        if error.is_conflict:  # edited in between, perhaps to keep it: decide anew
+            await refresh(world, target.kind, meta["name"], namespace=target.namespace, by=target.key)
+        raise
+    if left is None:
+        world.caches.forget(target.kind, target.raw, by=target.key)
+    else:
+        world.caches.remember(target.kind, left, by=target.key)
+    return Performed(call=f"DELETE {target.kind.name} {meta['name']}")
 
 
 async def dry_run(world: World, target: Target, action: DryRun) -> Outcome:

@@ -23,6 +23,7 @@ TABLE: Mapping[type, Perform] = MappingProxyType(
     {
         actions.AddFinalizer: execute_objects.add_finalizer,
         actions.RemoveFinalizer: execute_objects.remove_finalizer,
+        actions.DeleteJob: execute_objects.delete_job,
         actions.CreateNodePool: execute_cloud.create_node_pool,
         actions.DeleteNodePool: execute_cloud.delete_node_pool,
         actions.CreateSlice: execute_slices.create_slice,

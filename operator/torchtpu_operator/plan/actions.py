@@ -45,6 +45,11 @@ class RemoveFinalizer:
     pass
 
 
+@dataclass(frozen=True, kw_only=True)
+class DeleteJob:
+    """DELETE of the reconciled job with preconditions uid and resourceVersion: its time after the end is over."""
+
+
 # --- GKE (slice reconciler) --------------------------------------------------------------------------------------
 
 
@@ -196,6 +201,7 @@ class StopRayJob:
 Action = (
     AddFinalizer
     | RemoveFinalizer
+    | DeleteJob
     | CreateNodePool
     | DeleteNodePool
     | CreateSlice

@@ -111,19 +111,19 @@ def test_parent_of_the_requests(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_class_in_a_file_of_its_own(tmp_path: Path, capsys: Capture) -> None:
-    flex = offer(type="FlexStart", zones=["us-east5-a"], flexStart={"maxRunDurationSeconds": 7200})
-    flex["spec"]["jobDefaults"] = {"image": "example.com/class:1"}
+    spot = offer(type="Spot", zones=["us-east5-a"])
+    spot["spec"]["maxLifetimeSeconds"] = 7200
+    spot["spec"]["jobDefaults"] = {"image": "example.com/class:1"}
     document = job()
     del document["spec"]["image"]
-    plan = planned(capsys, "-f", write(tmp_path, document), "-f", write(tmp_path, flex, name="class.yaml"))
+    plan = planned(capsys, "-f", write(tmp_path, document), "-f", write(tmp_path, spot, name="class.yaml"))
     config = plan["nodePools"][0]["nodePool"]["config"]
     head = plan["rayCluster"]["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
-    assert (config["flexStart"], config["maxRunDuration"], head["image"]) == (True, "7200s", "example.com/class:1")
+    assert (config["spot"], config["maxRunDuration"], head["image"]) == (True, "7200s", "example.com/class:1")
 
 
 OFFERS = [
     {"name": "v5", "type": "OnDemand", "zones": ["us-west4-a"], "accelerators": ["v5e"]},
-    {"name": "standing", "type": "Existing", "existing": {"nodePoolSelector": {}}},
     {"name": "reserved", "type": "Reservation", "zones": ["us-east5-a"], "reservation": {"name": "r"}},
     {"name": "spot", "type": "Spot", "zones": ["us-east5-b", "us-east5-c"]},
 ]
@@ -174,7 +174,7 @@ ERRORS: dict[str, tuple[list[Document], list[str], list[str]]] = {
     "an offer that is not there": (
         [job(offers=["spott"]), slice_class(offers=OFFERS)],
         [],
-        ["spec.offers: spott is not an offer of class default: it has v5, standing, reserved, spot"],
+        ["spec.offers: spott is not an offer of class default: it has v5, reserved, spot"],
     ),
     "no offer for the accelerator": (
         [job(accelerator="v4", topology="2x2x2"), slice_class(offers=OFFERS[:1])],

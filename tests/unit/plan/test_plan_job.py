@@ -25,6 +25,7 @@ from tests.builders import (
 )
 from tests.unit.plan.views import Seen, seen
 from torchtpu_operator.api import JobPhase, Reason, TPUSliceClass
+from torchtpu_operator.api.job_status import JobSlice, JobUsage
 from torchtpu_operator.plan.actions import Plan
 from torchtpu_operator.plan.allocation import Wait
 from torchtpu_operator.plan.job import JobObserved, job_needs, plan_job
@@ -132,6 +133,11 @@ CASES = {
     ),
     "the class is served by another installation": Case(
         given=a_job(), slice_class=a_class(controller_name="other/op").build(), want=stalled("ClassNotFound")
+    ),
+    "the class is for some namespaces, and the labels of this one are not known yet": Case(
+        given=a_job(),
+        slice_class=a_class(allowed_namespaces={"selector": {}}).build(),
+        want=Seen(phase="Pending", reason="Pending", look=2.0),
     ),
     "the class does not allow the namespace": Case(
         given=a_job(),
@@ -687,6 +693,31 @@ CASES = {
         slices=(a_slice().failed(),),
         want=Seen(phase="Restarting", reason="WaitingForSlices", tell=("SliceLost",)),
         status={"demand.sequence": (1,), "usage.chip_seconds": 0},
+    ),
+    "a priced slice is dropped: its chip-seconds and their cost are the job's": Case(
+        given=a_job()
+        .running()
+        .ended()
+        .status(
+            slices=(
+                JobSlice(
+                    index=0, name=READY.name, uid="slice-uid-0", billed_from=at(-3600), price_per_chip_hour="1.25"
+                ),
+            ),
+            usage=JobUsage(chip_seconds=16, estimated_cost="0.5000"),
+        ),
+        wait=Wait(reason=Reason.OFFERS_EXHAUSTED, message="spot: out of stock"),
+        want=Seen(phase="Restarting", reason="OffersExhausted"),
+        status={"usage.chip_seconds": 16 + 3600 * 16, "usage.estimated_cost": "20.5000", "slices": ()},
+    ),
+    "dropped without a price: no cost is made up": Case(
+        given=a_job()
+        .running()
+        .ended()
+        .status(slices=(JobSlice(index=0, name=READY.name, uid="slice-uid-0", billed_from=at(-3600)),)),
+        wait=Wait(reason=Reason.OFFERS_EXHAUSTED, message="spot: out of stock"),
+        want=Seen(phase="Restarting", reason="OffersExhausted"),
+        status={"usage.chip_seconds": 3600 * 16, "usage.estimated_cost": None},
     ),
     # --- suspend
     "suspended before anything was asked": Case(

@@ -49,7 +49,13 @@ def said(action: Action) -> str:
             return f"{name} {manifest['metadata']['name']}"
         case actions.CreateObject(manifest=manifest):
             return f"{name} {manifest['kind']}"
-        case actions.DryRun() | actions.AddFinalizer() | actions.RemoveFinalizer() | actions.CreateAuthSecret():
+        case (
+            actions.DryRun()
+            | actions.AddFinalizer()
+            | actions.RemoveFinalizer()
+            | actions.DeleteJob()
+            | actions.CreateAuthSecret()
+        ):
             return name
         case actions.SubmitRayJob(submission_id=key) | actions.StopRayJob(submission_id=key):
             return f"{name} {key}"

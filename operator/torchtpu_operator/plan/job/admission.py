@@ -20,6 +20,11 @@ def admitted(draft: Draft) -> bool:
         reason, message = problem
         _stall(draft, reason, message)
         return False
+    if _namespace_unknown(draft):
+        text = f"waiting to see the labels of namespace {draft.job.metadata.namespace}, which its class asks for"
+        draft.phase(JobPhase.PENDING, Reason.PENDING, text)
+        draft.look_in(2.0)
+        return False
     if not draft.observed.kuberay:
         text = "KubeRay is not installed (no rayclusters.ray.io): install it; the job goes on by itself, nothing is spent meanwhile"
         _stall(draft, Reason.KUBERAY_MISSING, text)
@@ -50,6 +55,13 @@ def admitted(draft: Draft) -> bool:
     if not draft.backing_off():
         draft.act(DryRun(manifests=manifests.dry_run()))
     return False
+
+
+def _namespace_unknown(draft: Draft) -> bool:
+    """A class that is for some namespaces is for none that we have not seen."""
+    class_ = draft.observed.slice_class
+    restricted = class_ is not None and class_.spec.allowed_namespaces is not None
+    return restricted and draft.observed.namespace_labels is None
 
 
 def _stall(draft: Draft, reason: Reason, message: str, *, tell: bool = True) -> None:

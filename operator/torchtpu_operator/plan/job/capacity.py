@@ -1,9 +1,12 @@
 """Waiting for slices: demand, what the job says meanwhile, slices given up, and the deadlines of the wait."""
 
+from decimal import Decimal
+
 from torchtpu_operator.api import ConditionType, JobPhase, Reason, SlicePhase, TPUSlice
 from torchtpu_operator.api.job_status import Demand, JobSlice
 from torchtpu_operator.plan.job.draft import Draft, sequence_of
 
+COST_STEP = Decimal("0.0001")
 HOLDING_NONE = {JobPhase.SUSPENDED, JobPhase.SUCCEEDED, JobPhase.FAILED}
 QUEUE_REASONS = {Reason.WAITING_FOR_LIMITS, Reason.CLASS_PAUSED, Reason.QUEUEING_UNSUPPORTED}
 
@@ -38,6 +41,7 @@ def _mirror_one(slice_: TPUSlice, before: JobSlice | None) -> JobSlice:
         else (status.phase.value if status.phase is not None else "Pending"),
         message=status.message,
         billed_from=billed,
+        price_per_chip_hour=slice_.spec.offer.price_per_chip_hour or "",
     )
 
 
@@ -46,14 +50,18 @@ def _bill_dropped(draft: Draft, held: tuple[JobSlice, ...]) -> None:
     kept = {(each.name, each.uid) for each in held}
     resolved = draft.status.resolved
     chips = resolved.chips // draft.spec.num_slices if resolved is not None else 0
-    used = sum(
-        int((draft.now - each.billed_from).total_seconds()) * chips
-        for each in draft.status.slices
-        if (each.name, each.uid) not in kept and each.billed_from is not None
-    )
+    usage = draft.status.usage
+    used, cost = 0, None if usage.estimated_cost is None else Decimal(usage.estimated_cost)
+    for each in draft.status.slices:
+        if (each.name, each.uid) in kept or each.billed_from is None:
+            continue
+        seconds = int((draft.now - each.billed_from).total_seconds()) * chips
+        used += seconds
+        if each.price_per_chip_hour:
+            cost = (cost or Decimal(0)) + Decimal(each.price_per_chip_hour) * seconds / 3600
     if used:
-        usage = draft.status.usage
-        draft.set(usage=usage.model_copy(update={"chip_seconds": usage.chip_seconds + used}))
+        text = None if cost is None else str(cost.quantize(COST_STEP))
+        draft.set(usage=usage.model_copy(update={"chip_seconds": usage.chip_seconds + used, "estimated_cost": text}))
 
 
 def usable(slice_: TPUSlice) -> bool:

@@ -11,7 +11,7 @@ from torchtpu_operator.api.conditions import shorten
 from torchtpu_operator.api.constants import FINALIZER, MAX_MESSAGE
 from torchtpu_operator.api.job_status import AttemptOutcome, Demand
 from torchtpu_operator.plan.actions import DeleteRayCluster, RemoveFinalizer, ScaleWorkersToZero, StopRayJob
-from torchtpu_operator.plan.job import ending
+from torchtpu_operator.plan.job import ending, ttl
 from torchtpu_operator.plan.job.cluster import is_ours
 from torchtpu_operator.plan.job.draft import Draft, sequence_of
 from torchtpu_operator.plan.observed import CallFailed, RaySeen
@@ -55,9 +55,14 @@ def wind_down(draft: Draft) -> None:
     if keep and attempt is not None and attempt.ray_cluster_uid:
         draft.set(head_retained_until=draft.now + timedelta(seconds=draft.spec.log_retention_seconds))
         draft.look_in(draft.spec.log_retention_seconds)
-    seconds = draft.status.usage.chip_seconds
+    if draft.spec.ttl_seconds_after_finished is not None:
+        draft.look_in(0)
+    usage = draft.status.usage
+    used = f"{usage.chip_seconds} chip-seconds used"
+    if usage.estimated_cost is not None:
+        used += f", estimated cost {usage.estimated_cost}"
     if outcome is ConditionType.COMPLETE:
-        text = f"{finishing.message}; {seconds} chip-seconds used"
+        text = f"{finishing.message}; {used}"
         draft.phase(JobPhase.SUCCEEDED, Reason.SUCCEEDED, text)
         draft.event("Normal", "Completed", text)
     else:
@@ -66,7 +71,9 @@ def wind_down(draft: Draft) -> None:
 
 
 def after(draft: Draft) -> None:
-    """The job is over: keep the head for its logs, then delete it."""
+    """The job is over: keep the head for its logs, then delete it; delete the job itself at its time."""
+    if ttl.expire(draft):
+        return
     until, attempt = draft.status.head_retained_until, draft.attempt
     if until is None or attempt is None:
         return
