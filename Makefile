@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-.PHONY: help venv tools demo test test-unit test-component test-e2e verify benchmark generate golden lock clean
+.PHONY: help venv tools demo test test-unit test-component test-e2e verify benchmark generate snapshot golden lock clean
 
 help:  ## This text.
 	@echo "torchtpu-operator: native PyTorch on Cloud TPU slices, from one TorchTPUJob"
@@ -36,6 +36,9 @@ benchmark: venv tools  ## From apply to RUNNING, as a ratio to a RayCluster and 
 
 generate: venv  ## Write what is generated: CRDs, the chart's copies.
 	@$(PY) -m torchtpu_operator.api.crd
+
+snapshot: venv  ## Keep this version's CRDs in tests/compat; later ones are held against them.
+	@$(PY) -m tests.compat.snapshot
 
 golden: venv  ## Rewrite the golden manifests; read the diff before you commit it.
 	$(PY) -m pytest tests/unit -q --golden
