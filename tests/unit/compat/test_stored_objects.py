@@ -16,7 +16,9 @@ STORED = dict(stored_objects())
 REFUSED = (
     "spec.budget",
     "spec.failurePolicy.noProgressSeconds",
-    "spec.ttlSecondsAfterFinished",
+    "spec.offer.flexStart",
+    "spec.offers.flexStart",
+    "spec.offers.existing",
     "template.spec.restartPolicy",
 )
 
