@@ -10,7 +10,7 @@ from pydantic import Field
 from torchtpu_operator.api.base import StatusModel
 from torchtpu_operator.api.timestamps import Timestamp, to_second
 
-MAX_CONDITION_MESSAGE = 2048  # the API allows 32,768; a status must stay small, and people read one line
+MAX_CONDITION_MESSAGE = 1024  # bytes; the API allows 32,768, but a status must stay small, and people read one line
 
 
 class ConditionType(enum.StrEnum):
@@ -143,9 +143,11 @@ def kstatus(obj: Mapping[str, Any]) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """The text in at most `limit` characters, cut in the middle: the start says what, the end says why."""
-    if len(text) <= limit:
+    """The text in at most `limit` bytes of UTF-8, cut in the middle: the start says what, the end says why."""
+    raw = text.encode()
+    if len(raw) <= limit:
         return text
     mark = " ... "
     head = (limit - len(mark)) * 2 // 3
-    return text[:head] + mark + text[len(text) - (limit - len(mark) - head) :]
+    tail = len(raw) - (limit - len(mark) - head)
+    return raw[:head].decode(errors="ignore") + mark + raw[tail:].decode(errors="ignore")

@@ -3,9 +3,11 @@
 from decimal import Decimal
 
 from torchtpu_operator.api import ConditionType, JobPhase, Reason, SlicePhase, TPUSlice
+from torchtpu_operator.api.conditions import shorten
 from torchtpu_operator.api.job_status import Demand, JobSlice
 from torchtpu_operator.plan.job.draft import Draft, sequence_of
 
+MAX_SLICE_MESSAGE = 256  # bytes; sixteen of them are in one status, and the slice has the whole text
 COST_STEP = Decimal("0.0001")
 HOLDING_NONE = {JobPhase.SUSPENDED, JobPhase.SUCCEEDED, JobPhase.FAILED}
 QUEUE_REASONS = {Reason.WAITING_FOR_LIMITS, Reason.CLASS_PAUSED, Reason.QUEUEING_UNSUPPORTED}
@@ -39,7 +41,7 @@ def _mirror_one(slice_: TPUSlice, before: JobSlice | None) -> JobSlice:
         state="Deleting"
         if slice_.metadata.deleting
         else (status.phase.value if status.phase is not None else "Pending"),
-        message=status.message,
+        message=shorten(status.message, MAX_SLICE_MESSAGE),
         billed_from=billed,
         price_per_chip_hour=slice_.spec.offer.price_per_chip_hour or "",
     )
