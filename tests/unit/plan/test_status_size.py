@@ -2,9 +2,6 @@
 
 import json
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.builders import (
     NOW,
     SETTINGS,
@@ -19,7 +16,6 @@ from tests.builders import (
 )
 from torchtpu_operator.api import JobStatus, Reason
 from torchtpu_operator.api.base import to_dict
-from torchtpu_operator.api.conditions import shorten
 from torchtpu_operator.plan.allocation import Wait
 from torchtpu_operator.plan.job import JobObserved, job_needs, plan_job
 
@@ -66,10 +62,3 @@ def test_a_thousand_restarts_of_sixteen_slices_with_much_to_say() -> None:
     after = plan_job(lost, now=NOW, settings=SETTINGS).status
     assert (status.restarts, len(status.attempts), len(status.slices)) == (1000, 10, SLICES)
     assert max(largest, size(after)) < LIMIT
-
-
-@given(st.text(max_size=3000), st.integers(64, 1024))
-def test_shortened_text_fits_and_keeps_both_ends(text: str, limit: int) -> None:
-    short = shorten(text, limit)
-    assert len(short.encode()) <= limit
-    assert short == text or (text.startswith(short.split(" ... ")[0]) and text.endswith(short.rsplit(" ... ", 1)[1]))
