@@ -1,5 +1,6 @@
 """What all three kinds have in common: how a model reads and writes a Kubernetes object."""
 
+import enum
 import typing
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -8,12 +9,36 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
     model_serializer,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from torchtpu_operator.api.timestamps import Timestamp
+
+MEANINGS = "x-meanings"  # in a model's JSON schema only: the CRD's generator writes them into the description
+
+
+class ApiEnum(enum.StrEnum):
+    """A closed set of words. Each is declared with what it means, which `kubectl explain` and the reference print."""
+
+    _value_: str
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler.resolve_ref_schema(handler(core))
+        schema[MEANINGS] = [[member.value, member.meaning] for member in cls]  # a map would be sorted
+        return schema
 
 
 class ApiModel(BaseModel):
@@ -23,8 +48,8 @@ class ApiModel(BaseModel):
 
 
 class StatusModel(BaseModel):
-    """A part of a status: unknown fields are skipped, since a newer operator may have written them; empty ones are "
-    "not written."""
+    """A part of a status: unknown fields are skipped, since a newer operator may have written them; empty ones are
+    not written."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
 

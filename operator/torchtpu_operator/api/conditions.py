@@ -30,12 +30,14 @@ class ConditionType(enum.StrEnum):
 class Condition(StatusModel):
     """metav1.Condition."""
 
-    type: str = Field(description="Kind of condition, for example Ready.", max_length=316)
+    type: str = Field(description="Kind of condition. Example: Ready.", max_length=316)
     status: Literal["True", "False", "Unknown"] = Field(
         description="Whether the condition holds: True, False or Unknown."
     )
-    reason: str = Field(description="Machine-readable cause of the last change, in PascalCase.", max_length=1024)
-    message: str = Field("", description="What is the case and what to do next, for people.", max_length=32768)
+    reason: str = Field(description="Why it is so, in one word for programs. Example: Stockout.", max_length=1024)
+    message: str = Field(
+        "", description="What is the case and what happens or is needed next, for people.", max_length=32768
+    )
     last_transition_time: Timestamp = Field(description="When the status of the condition last changed.")
     observed_generation: int = Field(0, description="metadata.generation that the condition was judged from.")
 
@@ -123,8 +125,8 @@ def set_readiness(
 
 
 def kstatus(obj: Mapping[str, Any]) -> str:
-    """`Current`, `InProgress`, `Failed` or `Terminating`, by the rules of kstatus (cli-utils 0.37) for custom "
-    "resources."""
+    """`Current`, `InProgress`, `Failed` or `Terminating`, by the rules of kstatus (cli-utils 0.37) for custom
+    resources."""
     metadata = obj.get("metadata", {})
     status = obj.get("status", {})
     if metadata.get("deletionTimestamp"):

@@ -47,3 +47,5 @@ MAX_ATTEMPT_HISTORY: Final = 10  # older attempts are dropped, so that a job tha
 MAX_MESSAGE: Final = 1024
 
 RAY_VERSION: Final = r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}[-+.0-9A-Za-z]*$"
+MIN_RAY: Final = (2, 58)  # slice_placement_group takes devices per chip and a label selector per bundle
+MIN_RAY_SEVERAL_SLICES: Final = (2, 60)  # earlier ones refuse torch on several slices

@@ -10,7 +10,8 @@ import yaml
 from pydantic import BaseModel
 
 from torchtpu_operator.api import constants
-from torchtpu_operator.api.base import ApiObject
+from torchtpu_operator.api.base import MEANINGS, ApiObject
+from torchtpu_operator.api.describe import describe_spec, with_meanings
 from torchtpu_operator.api.job import TorchTPUJob
 from torchtpu_operator.api.rules import RULES
 from torchtpu_operator.api.slice import TPUSlice
@@ -20,9 +21,9 @@ FOLDERS: Final = ("crds", "charts/torchtpu-operator/crd-files")  # a chart canno
 
 Schema = dict[str, Any]
 
-_DROP = {"title", "$defs", "examples", "deprecated", "const"}
-_API_VERSION = "Version of the schema of this object: torchtpu.dev/v1alpha1."
-_KIND = "Kind of this object."
+_DROP = {"title", "$defs", "examples", "deprecated", "const", MEANINGS}
+_API_VERSION = f"Group and version of this object: {constants.API_VERSION}."
+_KIND = "Kind of this object: {kind}."
 _NAMES: Final = {
     TorchTPUJob: ("torchtpujob", "ttj", "Namespaced"),
     TPUSlice: ("tpuslice", "tpus", "Cluster"),
@@ -72,13 +73,15 @@ def build_crd(model: type[ApiObject]) -> Schema:
     schema = structural(model)
     schema["properties"] = {
         "apiVersion": {"type": "string", "description": _API_VERSION},
-        "kind": {"type": "string", "description": _KIND},
+        "kind": {"type": "string", "description": _KIND.format(kind=model.__name__)},
+        # no descriptions: the apiserver shows its own for metadata
         "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 253}}},
         "spec": schema["properties"]["spec"],
         # kstatus takes an object without status for Current: it must not look finished before we have seen it
         "status": {**schema["properties"]["status"], "default": {"observedGeneration": -1}},
     }
     schema["required"] = ["spec"]
+    describe_spec(model.__name__, schema["properties"]["spec"])
     for rule in RULES[model.__name__]:
         for path in rule.at:
             _node(schema, path).setdefault("x-kubernetes-validations", []).append(rule.validation())
@@ -151,6 +154,8 @@ def _walk(node: Schema, defs: Schema, path: tuple[str, ...]) -> Schema:
             out[key] = _without_empty(value)
         else:
             out[key] = copy.deepcopy(value)
+    if description := with_meanings(node):
+        out["description"] = description
     if "const" in node:
         out["enum"] = [node["const"]]
     if out.get("type") == "object" and not ({"properties", "additionalProperties"} & out.keys()):
@@ -174,10 +179,23 @@ def _node(schema: Schema, path: str) -> Schema:
     return node
 
 
+class _Dumper(yaml.SafeDumper):
+    """Text of several lines as a block, so that a diff of the CRDs can be read."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
 def crd_files() -> dict[str, str]:
     """File name -> text, for `crds/`."""
     return {
-        f"{constants.GROUP}_{model.plural}.yaml": yaml.safe_dump(build_crd(model), sort_keys=False, width=120)
+        f"{constants.GROUP}_{model.plural}.yaml": yaml.dump(
+            build_crd(model), Dumper=_Dumper, sort_keys=False, width=120
+        )
         for model in _NAMES
     }
 

@@ -4,15 +4,13 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from torchtpu_operator.api.constants import JOB_KIND, MAX_JOB_NAME, RAY_VERSION
-from torchtpu_operator.api.job import Backoff, Budget, JobSpec, Launcher, TorchTPUJob, WorkingDir
+from torchtpu_operator.api.constants import JOB_KIND, MAX_JOB_NAME, MIN_RAY, MIN_RAY_SEVERAL_SLICES, RAY_VERSION
+from torchtpu_operator.api.failure_policy import Backoff
+from torchtpu_operator.api.job import Budget, JobSpec, Launcher, TorchTPUJob, WorkingDir
 from torchtpu_operator.api.not_yet import NOT_YET
 from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_string, cel_text
 from torchtpu_operator.api.shape_rules import SHAPE_RULES
 from torchtpu_operator.api.template_rules import ENV_RULES, JOB_TEMPLATES, WORKER_TEMPLATES, template_rules
-
-MIN_RAY: Final = (2, 58)  # slice_placement_group takes devices per chip and a label selector per bundle
-MIN_RAY_SEVERAL_SLICES: Final = (2, 60)  # earlier ones refuse torch on several slices
 
 JOB_NAME: Final = (
     f"metadata.name must be a lower-case DNS label that begins with a letter, at most {MAX_JOB_NAME} characters: "

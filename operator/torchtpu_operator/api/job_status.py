@@ -1,38 +1,38 @@
 """Status of a TorchTPUJob."""
 
-import enum
-
 from pydantic import Field
 from pydantic.config import JsonDict
 
 from torchtpu_operator.api import constants
-from torchtpu_operator.api.base import StatusModel
+from torchtpu_operator.api.base import ApiEnum, StatusModel
 from torchtpu_operator.api.conditions import Condition
 from torchtpu_operator.api.timestamps import Timestamp
 
 BY_TYPE: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
 
 
-class JobPhase(enum.StrEnum):
+class JobPhase(ApiEnum):
     """One word for columns; derived from conditions."""
 
-    PENDING = "Pending"
-    PROVISIONING = "Provisioning"
-    STARTING = "Starting"
-    RUNNING = "Running"
-    RESTARTING = "Restarting"
-    SUSPENDED = "Suspended"
-    FINISHING = "Finishing"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
+    PENDING = "Pending", "is being checked, or holds no slice yet"
+    PROVISIONING = "Provisioning", "has slices on the way"
+    STARTING = "Starting", "all slices are Ready; the RayCluster comes up and the program is submitted"
+    RUNNING = "Running", "the program runs"
+    RESTARTING = "Restarting", "an attempt broke off, the next one is being prepared"
+    SUSPENDED = "Suspended", "spec.suspend is true, nothing is held"
+    FINISHING = "Finishing", "the end is decided, slices are being given back"
+    SUCCEEDED = "Succeeded", "the program ended with exit code 0; final"
+    FAILED = "Failed", "the job failed; final"
 
 
 class ResolvedJob(StatusModel):
     """What the spec comes to; written before the first call to the cloud and then kept."""
 
-    slice_class_name: str = Field(description="Class that the capacity comes from.", max_length=253)
-    shape: str = Field(description="Shape for columns, for example `v6e 4x4` or `2 x v6e 4x4`.", max_length=64)
-    machine_type: str = Field(description="GKE machine type of the TPU hosts.", max_length=63)
+    slice_class_name: str = Field(description="TPUSliceClass that the capacity comes from.", max_length=253)
+    shape: str = Field(description="Shape for columns. Example: v6e 4x4, or 2 x v6e 4x4.", max_length=64)
+    machine_type: str = Field(
+        description="GKE machine type of the TPU hosts. Example: ct6e-standard-4t.", max_length=63
+    )
     hosts_per_slice: int = Field(description="Hosts of one slice.")
     chips_per_host: int = Field(description="Chips of one host, its google.com/tpu.")
     chips: int = Field(description="Chips of all slices.")
@@ -44,7 +44,10 @@ class ResolvedJob(StatusModel):
 class Demand(StatusModel):
     """What the job asks of allocation."""
 
-    slices: int = Field(0, description="Slices wanted: numSlices, or 0 once no pod of the job can be on one.")
+    slices: int = Field(
+        0,
+        description="Slices that the job wants: numSlices, or 0 while it waits for nothing and no pod of it can be on one.",
+    )
     sequence: tuple[int, ...] = Field(
         (),
         description="Per slice index, how often the job gave one up; a claim with a lower number is released.",
@@ -66,8 +69,8 @@ class JobSlice(StatusModel):
     offer: str = Field("", description="Offer that it comes from.", max_length=63)
     zone: str = Field("", description="Zone of its nodes.", max_length=63)
     node_pool: str = Field("", description="Node pool of the slice.", max_length=253)
-    state: str = Field("", description="Phase of the TPUSlice.", max_length=32)
-    message: str = Field("", description="What it is waiting for.", max_length=constants.MAX_MESSAGE)
+    state: str = Field("", description="Phase of the TPUSlice, or Deleting.", max_length=32)
+    message: str = Field("", description="What the slice is doing or waiting for.", max_length=constants.MAX_MESSAGE)
     billed_from: Timestamp | None = Field(
         None, description="From when its chip-seconds are the job's: the later of the claim and its first node."
     )
@@ -79,9 +82,15 @@ class Attempt(StatusModel):
 
     number: int = Field(description="Number of the attempt, from 1.")
     start_reason: str = Field(
-        "", description="Why it began: Started, Resumed, or what ended the one before.", max_length=128
+        "",
+        description="Reason why it began: Started, Resumed, or that of the end of the attempt before.",
+        max_length=128,
     )
-    spec_hash: str = Field("", description="Hash of the fields that a running attempt depends on.", max_length=64)
+    spec_hash: str = Field(
+        "",
+        description="Hash of the fields that an attempt depends on; if the spec has another one, the attempt ends.",
+        max_length=64,
+    )
     spec_generation: int = Field(0, description="metadata.generation that it was started from.")
     ray_cluster: str = Field("", description="RayCluster of this attempt, in the namespace of the job.", max_length=63)
     ray_cluster_uid: str = Field("", description="uid of that RayCluster.", max_length=64)
@@ -107,7 +116,7 @@ class Attempt(StatusModel):
     running_at: Timestamp | None = Field(None, description="When Ray said RUNNING first.")
     stop_requested_at: Timestamp | None = Field(None, description="When the workers were told to stop.")
     failed_seen_at: Timestamp | None = Field(
-        None, description="When a failure was first seen; its cause is judged for 60 s."
+        None, description="When a failure was first seen; for 60 s a lost host may still turn it into a disruption."
     )
     ended_at: Timestamp | None = Field(None, description="When it was over.")
     reason: str = Field("", description="Why it ended.", max_length=128)
@@ -116,24 +125,24 @@ class Attempt(StatusModel):
     failing_rank: int | None = Field(None, description="Rank that failed first.")
 
 
-class AttemptOutcome(enum.StrEnum):
+class AttemptOutcome(ApiEnum):
     """How an attempt is counted."""
 
-    SUCCEEDED = "Succeeded"
-    FAILURE = "Failure"
-    DISRUPTION = "Disruption"
-    STOPPED = "Stopped"  # suspend, a changed spec, a deadline or a budget: counted nowhere
+    SUCCEEDED = "Succeeded", "the program ended with exit code 0"
+    FAILURE = "Failure", "the program or its image broke it; counted in restarts"
+    DISRUPTION = "Disruption", "the platform broke it; counted in disruptions"
+    STOPPED = "Stopped", "ended by suspend, a changed spec, a deadline or deletion; counted nowhere"
 
 
 class AttemptRecord(StatusModel):
     """An attempt that is over."""
 
-    number: int = Field(description="Number of the attempt.")
-    outcome: AttemptOutcome = Field(description="Succeeded, Failure, Disruption or Stopped (counted nowhere).")
+    number: int = Field(description="Number of the attempt, from 1.")
+    outcome: AttemptOutcome = Field(description="How the attempt is counted.")
     reason: str = Field(description="Why it ended.", max_length=128)
     message: str = Field("", description="What ended it, cut to 256 characters.", max_length=256)
     started_at: Timestamp | None = Field(None, description="When it began.")
-    running_at: Timestamp | None = Field(None, description="When it ran.")
+    running_at: Timestamp | None = Field(None, description="When Ray said RUNNING first.")
     ended_at: Timestamp | None = Field(None, description="When it was over.")
     exit_code: int | None = Field(None, description="Exit code of the first failing rank.")
     failing_rank: int | None = Field(None, description="Rank that failed first.")
@@ -152,7 +161,9 @@ class JobUsage(StatusModel):
     """What the job has used."""
 
     chip_seconds: int = Field(
-        0, description="Chip-seconds of slices that the job has given up; running ones are added when they go."
+        0,
+        description="Chip-seconds of slices that the job has given back; those that it holds are added when they go. A "
+        "slice counts from the claim or its first node, whichever is later.",
     )
     estimated_cost: str | None = Field(
         None,
@@ -167,8 +178,8 @@ class JobRetry(StatusModel):
 
     reason: str = Field(description="Why the call is made again.", max_length=128)
     message: str = Field("", description="What the other side said.", max_length=constants.MAX_MESSAGE)
-    failures: int = Field(0, description="Such answers in a row.")
-    at: Timestamp = Field(description="Not before this moment.")
+    failures: int = Field(0, description="How often in a row.")
+    at: Timestamp = Field(description="The call is not made again before this moment.")
 
 
 class JobStatus(StatusModel):
@@ -176,13 +187,11 @@ class JobStatus(StatusModel):
 
     observed_generation: int = Field(-1, description="metadata.generation that this status is about; -1: not yet seen.")
     phase: JobPhase | None = Field(
-        None,
-        description="Pending, Provisioning, Starting, Running, Restarting, Suspended, Finishing, Succeeded or Failed. "
-        "For people; programs read conditions.",
+        None, description="Where the job is, in one word. For people; programs read conditions."
     )
     message: str = Field(
         "",
-        description="One line: what is the case and what happens or is needed next.",
+        description="One line: what the job is doing or waiting for, why, and what happens or is needed next.",
         max_length=constants.MAX_MESSAGE,
     )
     resolved: ResolvedJob | None = Field(
@@ -190,20 +199,31 @@ class JobStatus(StatusModel):
     )
     demand: Demand | None = Field(None, description="What the job asks of allocation.")
     slices: tuple[JobSlice, ...] = Field((), description="The slices of the job, by index.", max_length=16)
-    slices_ready: str = Field("", description="Slices that are Ready, of all, for columns: 1/2.", max_length=16)
+    slices_ready: str = Field(
+        "", description="Slices that are Ready, of all, for columns. Example: 1/2.", max_length=16
+    )
     attempt: Attempt | None = Field(None, description="The attempt that is under way, or the last one.")
     attempts: tuple[AttemptRecord, ...] = Field(
-        (), description="The last attempts that are over, newest last.", max_length=constants.MAX_ATTEMPT_HISTORY
+        (),
+        description=f"The last {constants.MAX_ATTEMPT_HISTORY} attempts that are over, the newest last.",
+        max_length=constants.MAX_ATTEMPT_HISTORY,
     )
     restarts: int = Field(0, description="Restarts after failures of the entrypoint, held against maxRestarts.")
     disruptions: int = Field(0, description="Restarts after disruptions, held against maxDisruptions.")
     usage: JobUsage = Field(JobUsage(), description="What the job has used.")
-    queued_at: Timestamp | None = Field(None, description="Since when it waits for limits, a paused class or a queue.")
+    queued_at: Timestamp | None = Field(
+        None,
+        description="Since when it waits for the limits of its class or for a class that is paused; queueDeadlineSeconds "
+        "counts from here.",
+    )
     next_attempt_at: Timestamp | None = Field(None, description="When the back-off before the next attempt is over.")
     start_time: Timestamp | None = Field(
-        None, description="When the first attempt began; after a resume, when that began."
+        None,
+        description="When the first attempt began, after a resume the first one since; activeDeadlineSeconds counts from here.",
     )
-    completion_time: Timestamp | None = Field(None, description="When the job ended.")
+    completion_time: Timestamp | None = Field(
+        None, description="When the job was over: ended, and all slices given back."
+    )
     head_retained_until: Timestamp | None = Field(None, description="Until when the Ray head is kept for its logs.")
     admitted_hash: str = Field(
         "",
@@ -216,8 +236,8 @@ class JobStatus(StatusModel):
     )
     conditions: tuple[Condition, ...] = Field(
         (),
-        description="SlicesReady, RayClusterReady, Suspended, Complete, Failed; and Ready, Reconciling, Stalled as "
-        "kstatus reads them.",
+        description="What holds and what does not: SlicesReady, RayClusterReady, Suspended, Complete, Failed; and Ready, "
+        "Reconciling, Stalled for kstatus, of which one is True. Example: kubectl wait --for=condition=Complete ttj/x.",
         max_length=16,
         json_schema_extra=BY_TYPE,
     )

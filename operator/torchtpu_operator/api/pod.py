@@ -16,15 +16,19 @@ MAX_ENV = 256
 
 
 class EnvVar(OpenModel):
-    """One environment variable, as in a pod's container."""
+    """One environment variable, as in a container of a pod."""
 
-    name: str = Field(description="Name of the variable.", max_length=253)
+    name: str = Field(description="Name of the variable. Example: HF_TOKEN.", max_length=253)
     value: str | None = Field(
-        None, description="Its value; $(OTHER) is replaced as in a pod. Exclusive with valueFrom.", max_length=131072
+        None,
+        description="Its value. $(OTHER) is replaced by a variable that stands before it, as in a pod. Not together with "
+        "valueFrom.",
+        max_length=131072,
     )
     value_from: dict[str, Any] | None = Field(
         None,
-        description="Source of the value, as in a pod: secretKeyRef, configMapKeyRef, fieldRef or resourceFieldRef.",
+        description="Where the value comes from, as in a pod: secretKeyRef, configMapKeyRef, fieldRef or "
+        "resourceFieldRef. Example: {secretKeyRef: {name: hf, key: token}}.",
     )
 
 
@@ -32,45 +36,58 @@ class Resources(OpenModel):
     """Requests and limits of one container."""
 
     limits: dict[str, int | str] | None = Field(
-        None, description="Limits by resource, for example {memory: 64Gi}.", max_length=32
+        None, description="Limits by resource. Example: {memory: 64Gi}.", max_length=32
     )
     requests: dict[str, int | str] | None = Field(
-        None, description="Requests by resource, for example {cpu: 8}.", max_length=32
+        None, description="Requests by resource. Example: {cpu: 8}.", max_length=32
     )
 
 
 class ContainerOverlay(OpenModel):
-    """A container: the one named `ray` is merged into the operator's, any other one is added and needs an image."""
+    """A container of a pod. The one named `ray` is merged into the operator's; any other one is added, and needs an
+    image. Fields that are not listed here pass as they are: volumeMounts, securityContext, lifecycle and so on."""
 
     name: str = Field(
         description="Name of the container; `ray` is the main container of head and workers.", max_length=63
     )
     image: str | None = Field(
-        None, description="Image; required but for the container `ray`, which takes spec.image.", max_length=1024
+        None,
+        description="Image of the container. Required but for `ray`, which has spec.image. Example: busybox:1.37.",
+        max_length=1024,
     )
     command: tuple[str, ...] | None = Field(
-        None, description="Command; not for the container `ray`, whose start command KubeRay makes.", max_length=64
+        None,
+        description="Command of an added container; not for `ray`, whose start command is KubeRay's.",
+        max_length=64,
     )
     args: tuple[str, ...] | None = Field(
-        None, description="Arguments; not for the container `ray`, whose start command KubeRay makes.", max_length=64
+        None,
+        description="Arguments of an added container; not for `ray`, whose start command is KubeRay's.",
+        max_length=64,
     )
     env: tuple[EnvVar, ...] | None = Field(
         None,
-        description="Environment; an entry of the same name replaces the operator's default.",
+        description="Environment variables; an entry of the same name replaces the operator's default. Example: [{name: "
+        'OMP_NUM_THREADS, value: "8"}].',
         max_length=MAX_ENV,
         json_schema_extra=BY_NAME,
     )
     resources: Resources | None = Field(
-        None, description="Requests and limits; google.com/tpu of the container `ray` is the operator's."
+        None,
+        description="Requests and limits. Of `ray` in a worker, google.com/tpu is the operator's; CPU and memory are by "
+        "default most of the host. Example: {limits: {memory: 64Gi}}.",
     )
 
 
 class PodOverlaySpec(OpenModel):
-    """A pod spec, laid over the operator's by the rules of strategic merge (lists of named things merge by name)."""
+    """A pod spec, laid over the operator's by the rules of strategic merge: maps merge, lists of named things merge by
+    name, other lists are replaced. Fields that are not listed here pass as they are: volumes, serviceAccountName,
+    tolerations, securityContext, imagePullSecrets and so on."""
 
     containers: tuple[ContainerOverlay, ...] | None = Field(
         None,
-        description="Containers, merged by name; `ray` is the main container.",
+        description="Containers, merged by name; `ray` is the main container, others are sidecars. Example: [{name: "
+        "ray, volumeMounts: [{name: data, mountPath: /data}]}].",
         max_length=MAX_CONTAINERS,
         json_schema_extra=BY_NAME,
     )
@@ -82,11 +99,12 @@ class PodOverlaySpec(OpenModel):
     )
     node_selector: dict[str, str] | None = Field(
         None,
-        description="Node labels that the pod needs. The labels that pin a worker to its slice are the operator's.",
+        description="Node labels that the pod needs. In workers, the labels that pin them to their slice are the "
+        "operator's. Example: {disk: fast}.",
         max_length=64,
     )
     restart_policy: str | None = Field(
-        None, description="Owned by the operator (a lost worker rebuilds its slice): leave it unset.", max_length=16
+        None, description="The operator's, so that a lost host rebuilds its whole slice: leave it unset.", max_length=16
     )
 
 
@@ -95,19 +113,23 @@ class PodOverlayMeta(ApiModel):
 
     labels: dict[str, str] | None = Field(
         None,
-        description="Labels added to the pod; ray.io/, torchtpu.dev/ and app.kubernetes.io/name are taken.",
+        description="Labels added to the pod. Those that begin with ray.io/, torchtpu.dev/ or app.kubernetes.io/name are "
+        "taken. Example: {team: nlp}.",
         max_length=64,
     )
-    annotations: dict[str, str] | None = Field(None, description="Annotations added to the pod.", max_length=64)
+    annotations: dict[str, str] | None = Field(
+        None, description='Annotations added to the pod. Example: {gke-gcsfuse/volumes: "true"}.', max_length=64
+    )
 
 
 class PodTemplate(ApiModel):
-    """A pod overlay."""
+    """A pod overlay: what users lay over the pods that the operator builds."""
 
     metadata: PodOverlayMeta | None = Field(None, description="Labels and annotations added to the pods.")
     spec: PodOverlaySpec | None = Field(
         None,
-        description="Pod spec laid over the operator's: volumes, serviceAccountName, tolerations, sidecars and so on.",
+        description="Pod spec laid over the operator's: volumes, service account, tolerations, sidecars and so on. "
+        "Example: {serviceAccountName: trainer}.",
     )
 
 

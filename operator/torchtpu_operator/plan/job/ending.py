@@ -6,7 +6,7 @@ from datetime import timedelta
 from torchtpu_operator.api import ConditionType, JobPhase, Reason, SlicePhase
 from torchtpu_operator.api.conditions import shorten
 from torchtpu_operator.api.constants import MAX_ATTEMPT_HISTORY
-from torchtpu_operator.api.job import ExitCodeOperator, FailureAction
+from torchtpu_operator.api.failure_policy import ExitCodeOperator, FailureAction
 from torchtpu_operator.api.job_status import Attempt, AttemptOutcome, AttemptRecord
 from torchtpu_operator.plan.job.draft import Draft
 from torchtpu_operator.plan.job.manifests import Manifests
