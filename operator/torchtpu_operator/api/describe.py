@@ -29,6 +29,8 @@ def describe_spec(kind: str, spec: Schema) -> None:
     """Complete the descriptions of a spec's schema, in place."""
     refused = {f"{entry.at}.{entry.field}": _refusal(entry) for entry in NOT_YET[kind]}
     for path, node in _fields(spec, "spec"):
+        if (inner := node.get("properties", {})) and all(f"{path}.{name}" in refused for name in inner):
+            refused[path] = refused[f"{path}.{next(iter(inner))}"]
         facts = [facts_of(node), refused.get(path, "")]
         if path.count(".") == 1 and (field := path.partition(".")[2]) in spec["properties"]:
             facts.append(str(mutability(kind, field)) if kind in _WITH_OLD else "")

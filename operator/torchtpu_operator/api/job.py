@@ -216,7 +216,8 @@ class JobSpec(ApiModel):
     stop_grace_period_seconds: int = Field(
         60,
         description="Time to write a last checkpoint, in seconds: its clock starts with SIGTERM to every rank and ends "
-        "with SIGKILL, whenever the job is stopped (suspend, deletion, a deadline).",
+        "with SIGKILL, whenever the job is stopped (suspend, deletion, a deadline). A change reaches the program with its next "
+        "attempt.",
         ge=0,
         le=3600,
     )
