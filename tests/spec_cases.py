@@ -86,6 +86,7 @@ _LAUNCH_TOOL = (
     "(python train.py), or use launcher PerHost for torchrun"
 )
 _URI = "spec.workingDir.uri: workingDir.uri must be a zip that Ray can fetch: gs://..., s3://... or https://..., ending in .zip"
+_CHIP_HOURS = 'budget.chipHours must be a number above 0, for example 500 or "12.5"'
 _NO_FLEX = "type FlexStart is not yet supported: use OnDemand, Spot or Reservation"
 
 # sentence -> (object, what is said; nothing: accepted)
@@ -294,24 +295,11 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
             "backoff.maxSeconds",
         ),
     ),
-    "a budget of nothing": (
-        job(budget={"chipHours": 0}),
-        (
-            'spec.budget.chipHours: budget.chipHours must be a number above 0, for example 500 or "12.5"',
-            "spec.budget.chipHours: chipHours is not yet supported: remove it",
-        ),
-    ),
-    "a budget in words": (
-        job(budget={"chipHours": "many"}),
-        (
-            'spec.budget.chipHours: budget.chipHours must be a number above 0, for example 500 or "12.5"',
-            "spec.budget.chipHours: chipHours is not yet supported: remove it",
-        ),
-    ),
-    "a budget, which nobody keeps yet": (
-        job(budget={"chipHours": "12.5"}),
-        ("spec.budget.chipHours: chipHours is not yet supported: remove it",),
-    ),
+    "a budget of nothing": (job(budget={"chipHours": 0}), (f"spec.budget.chipHours: {_CHIP_HOURS}",)),
+    "a budget in words": (job(budget={"chipHours": "many"}), (f"spec.budget.chipHours: {_CHIP_HOURS}",)),
+    "a budget of endless digits": (job(budget={"chipHours": "9" * 400}), (f"spec.budget.chipHours: {_CHIP_HOURS}",)),
+    "a budget": (job(budget={"chipHours": "12.5"}), ()),
+    "a budget in whole hours": (job(budget={"chipHours": 500}), ()),
     "a watch over progress, which nobody keeps yet": (
         job(failurePolicy={"noProgressSeconds": 600}),
         ("spec.failurePolicy.noProgressSeconds: noProgressSeconds is not yet supported: remove it",),

@@ -66,7 +66,7 @@ _LAUNCH = (
     r"|\s-m\s*(torch\.distributed\.(run|launch)|accelerate\.commands\.launch|deepspeed\.launcher)"
 )
 _URI = r"^(gs|s3|https)://.+\.zip$"
-_DECIMAL = r"^[0-9]+(\.[0-9]+)?$"
+_DECIMAL = r"^[0-9]{1,9}(\.[0-9]{1,6})?$"
 
 
 def _name(job: TorchTPUJob) -> str | None:

@@ -58,7 +58,6 @@ _OFFER: Final = (
 
 NOT_YET: Final[Mapping[str, tuple[NotYet, ...]]] = {
     constants.JOB_KIND: (
-        NotYet(at="spec.budget", field="chipHours", attribute="chip_hours", instead="remove it"),
         NotYet(
             at="spec.failurePolicy", field="noProgressSeconds", attribute="no_progress_seconds", instead="remove it"
         ),

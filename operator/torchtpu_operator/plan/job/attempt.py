@@ -9,7 +9,7 @@ from torchtpu_operator.api.job_rules import old_ray
 from torchtpu_operator.api.job_status import Attempt, AttemptOutcome
 from torchtpu_operator.plan import gate, names
 from torchtpu_operator.plan.actions import SubmitRayJob
-from torchtpu_operator.plan.job import ending
+from torchtpu_operator.plan.job import ending, usage
 from torchtpu_operator.plan.job.cluster import is_ours
 from torchtpu_operator.plan.job.draft import Draft
 from torchtpu_operator.plan.job.manifests import Manifests
@@ -246,7 +246,7 @@ def _watch(draft: Draft, attempt: Attempt, cluster: Json) -> None:
             draft.set(retry=None)
         if _read_status(draft, ray.job):
             return
-    if ending.active_too_long(draft):
+    if ending.active_too_long(draft) or usage.budget_reached(draft):
         return
     if lost := _lost(draft, attempt, cluster):
         ending.disrupted(draft, *lost)

@@ -1,14 +1,12 @@
 """Waiting for slices: demand, what the job says meanwhile, slices given up, and the deadlines of the wait."""
 
-from decimal import Decimal
-
 from torchtpu_operator.api import ConditionType, JobPhase, Reason, SlicePhase, TPUSlice
 from torchtpu_operator.api.conditions import shorten
 from torchtpu_operator.api.job_status import Demand, JobSlice
+from torchtpu_operator.plan.job import usage
 from torchtpu_operator.plan.job.draft import Draft, sequence_of
 
 MAX_SLICE_MESSAGE = 256  # bytes; sixteen of them are in one status, and the slice has the whole text
-COST_STEP = Decimal("0.0001")
 HOLDING_NONE = {JobPhase.SUSPENDED, JobPhase.SUCCEEDED, JobPhase.FAILED}
 QUEUE_REASONS = {Reason.WAITING_FOR_LIMITS, Reason.CLASS_PAUSED, Reason.QUEUEING_UNSUPPORTED}
 
@@ -19,7 +17,7 @@ def mirror(draft: Draft) -> None:
     now_held = tuple(
         _mirror_one(slice_, before.get((slice_.metadata.name, slice_.metadata.uid))) for slice_ in draft.held.values()
     )
-    _bill_dropped(draft, now_held)
+    usage.bill_dropped(draft, now_held)
     wanted = draft.spec.num_slices
     ready = sum(1 for slice_ in draft.held.values() if usable(slice_))
     draft.set(slices=now_held, slices_ready="" if draft.status.phase in HOLDING_NONE else f"{ready}/{wanted}")
@@ -45,25 +43,6 @@ def _mirror_one(slice_: TPUSlice, before: JobSlice | None) -> JobSlice:
         billed_from=billed,
         price_per_chip_hour=slice_.spec.offer.price_per_chip_hour or "",
     )
-
-
-def _bill_dropped(draft: Draft, held: tuple[JobSlice, ...]) -> None:
-    """The write that drops a slice adds its interval: each chip-second is billed once, whatever crashes."""
-    kept = {(each.name, each.uid) for each in held}
-    resolved = draft.status.resolved
-    chips = resolved.chips // draft.spec.num_slices if resolved is not None else 0
-    usage = draft.status.usage
-    used, cost = 0, None if usage.estimated_cost is None else Decimal(usage.estimated_cost)
-    for each in draft.status.slices:
-        if (each.name, each.uid) in kept or each.billed_from is None:
-            continue
-        seconds = int((draft.now - each.billed_from).total_seconds()) * chips
-        used += seconds
-        if each.price_per_chip_hour:
-            cost = (cost or Decimal(0)) + Decimal(each.price_per_chip_hour) * seconds / 3600
-    if used:
-        text = None if cost is None else str(cost.quantize(COST_STEP))
-        draft.set(usage=usage.model_copy(update={"chip_seconds": usage.chip_seconds + used, "estimated_cost": text}))
 
 
 def usable(slice_: TPUSlice) -> bool:

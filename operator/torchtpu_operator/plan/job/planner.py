@@ -6,7 +6,7 @@ from torchtpu_operator.api import ConditionType, JobPhase, JobStatus, Reason
 from torchtpu_operator.api.constants import FINALIZER
 from torchtpu_operator.api.job_status import AttemptOutcome
 from torchtpu_operator.plan.actions import AddFinalizer, DeleteRayCluster, ForceDeletePod, Plan
-from torchtpu_operator.plan.job import attempt, capacity, ending, finish
+from torchtpu_operator.plan.job import attempt, capacity, ending, finish, usage
 from torchtpu_operator.plan.job.admission import admitted
 from torchtpu_operator.plan.job.cluster import is_ours
 from torchtpu_operator.plan.job.draft import Draft
@@ -47,7 +47,7 @@ def _go_on(draft: Draft) -> None:
         _resume(draft)
     live = draft.live
     # a submitted attempt may have succeeded in time: its answer comes first
-    if (live is None or live.submit_recorded_at is None) and ending.active_too_long(draft):
+    if (live is None or live.submit_recorded_at is None) and _at_its_end(draft):
         return
     if live is not None:
         if live.spec_hash != Manifests.of(draft, attempt=live.number).spec_hash:
@@ -58,9 +58,13 @@ def _go_on(draft: Draft) -> None:
         else:
             attempt.drive(draft, live)
             return
-    if not admitted(draft):
+    if not admitted(draft) or usage.budget_reached(draft):
         return
     _get_slices(draft)
+
+
+def _at_its_end(draft: Draft) -> bool:
+    return ending.active_too_long(draft) or usage.budget_reached(draft)
 
 
 def _resume(draft: Draft) -> None:
