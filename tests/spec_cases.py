@@ -500,6 +500,17 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
         made_slice(accelerator="v6e", topology="4x2"),
         ('spec.topology: accelerator v6e has no topology "4x2": did you mean "2x4"?',),
     ),
+    "a slice of no topology at all": (
+        made_slice(topology=""),
+        (
+            "spec.topology: topology is required: the chips of one slice, for example 4x4 (v5e, v6e) or 2x2x2 "
+            "(v4, v5p, v7x)",
+        ),
+    ),
+    "a slice of no generation at all": (
+        made_slice(accelerator=""),
+        ("spec.accelerator: accelerator is required: one of v4, v5e, v5p, v6e, v7x",),
+    ),
     "a slice of an unknown generation": (
         made_slice(accelerator="tpu-v6e-slice"),
         ('spec.accelerator: accelerator "tpu-v6e-slice" is not known: did you mean "v6e"?',),

@@ -46,7 +46,7 @@ class HasShape(Protocol):
     def chips_per_host(self) -> int | None: ...
 
 
-def _accelerator_given(spec: JobSpec) -> str | None:
+def _accelerator_given(spec: HasShape) -> str | None:
     return None if spec.accelerator else NO_ACCELERATOR
 
 
@@ -75,7 +75,7 @@ def _accelerator_message() -> str:
     )
 
 
-def _topology_given(spec: JobSpec) -> str | None:
+def _topology_given(spec: HasShape) -> str | None:
     return None if spec.topology else NO_TOPOLOGY
 
 
@@ -189,6 +189,24 @@ def _single_host_rule() -> Rule:
 
 SHAPE_EXISTS: Final = (
     Rule(
+        id="accelerator-given",
+        at=("spec",),
+        field=".accelerator",
+        cel="has(self.accelerator) && self.accelerator != ''",
+        message=NO_ACCELERATOR,
+        check=_accelerator_given,
+        reason=REQUIRED,
+    ),
+    Rule(
+        id="topology-given",
+        at=("spec",),
+        field=".topology",
+        cel="has(self.topology) && self.topology != ''",
+        message=NO_TOPOLOGY,
+        check=_topology_given,
+        reason=REQUIRED,
+    ),
+    Rule(
         id="accelerator-known",
         at=("spec",),
         field=".accelerator",
@@ -222,24 +240,6 @@ SHAPE_EXISTS: Final = (
 
 SHAPE_RULES: Final = (
     *SHAPE_EXISTS,
-    Rule(
-        id="accelerator-given",
-        at=("spec",),
-        field=".accelerator",
-        cel="has(self.accelerator) && self.accelerator != ''",
-        message=NO_ACCELERATOR,
-        check=_accelerator_given,
-        reason=REQUIRED,
-    ),
-    Rule(
-        id="topology-given",
-        at=("spec",),
-        field=".topology",
-        cel="has(self.topology) && self.topology != ''",
-        message=NO_TOPOLOGY,
-        check=_topology_given,
-        reason=REQUIRED,
-    ),
     Rule(
         id="num-slices",
         at=("spec",),

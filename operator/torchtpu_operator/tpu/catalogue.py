@@ -10,6 +10,7 @@ import enum
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from itertools import combinations_with_replacement
 from types import MappingProxyType
@@ -67,17 +68,20 @@ class Generation:
 
     def cubes(self) -> tuple[str, ...]:
         """Every topology above one cube, by size: A <= B <= C, multiples of 4, at most `cube_max_chips` chips."""
-        if self.cube_max_chips is None:
-            return ()
-        edges = range(_CUBE_EDGE, self.cube_max_chips // _CUBE_EDGE**2 + 1, _CUBE_EDGE)
-        found = sorted(
-            (a * b * c, a, b, c)
-            for a, b in combinations_with_replacement(edges, 2)
-            if a * b * b <= self.cube_max_chips
-            for c in range(b, self.cube_max_chips // (a * b) + 1, _CUBE_EDGE)
-            if a * b * c > _CUBE_EDGE**3
-        )
-        return tuple(f"{a}x{b}x{c}" for _, a, b, c in found)
+        return () if self.cube_max_chips is None else _cubes(self.cube_max_chips)
+
+
+@cache
+def _cubes(max_chips: int) -> tuple[str, ...]:
+    edges = range(_CUBE_EDGE, max_chips // _CUBE_EDGE**2 + 1, _CUBE_EDGE)
+    found = sorted(
+        (a * b * c, a, b, c)
+        for a, b in combinations_with_replacement(edges, 2)
+        if a * b * b <= max_chips
+        for c in range(b, max_chips // (a * b) + 1, _CUBE_EDGE)
+        if a * b * c > _CUBE_EDGE**3
+    )
+    return tuple(f"{a}x{b}x{c}" for _, a, b, c in found)
 
 
 def _generation(name: str, entry: Mapping[str, Any]) -> Generation:
