@@ -53,6 +53,16 @@ def _itself(value: Any, *_: object, **__: object) -> Any:
     return value
 
 
+def _mesh_on_cpu(init: Any) -> Any:
+    """DeviceMesh's constructor: a mesh of TPUs is one of CPUs, so that FSDP finds parameters where they are."""
+
+    @functools.wraps(init)
+    def wrapper(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        init(self, "cpu" if device_type == "tpu" else device_type, *args, **kwargs)
+
+    return wrapper
+
+
 def _build_device_module() -> ModuleType:
     """torch.tpu: one device per process, as under the real launch environment."""
     module = ModuleType("torch.tpu")
@@ -104,6 +114,12 @@ def load() -> None:
     torch.utils.rename_privateuse1_backend("tpu")
     torch._register_device_module("tpu", _build_device_module())
     torch.utils.generate_methods_for_privateuse1_backend(for_tensor=False, for_module=False, for_packed_sequence=False)
+    # Asked by barrier(), which would want the hooks of a backend in C++.
+    torch._C._get_accelerator = lambda: torch.device("cpu")
+    # What the real package tells programs to call in place of torch.tpu's own.
+    torch.accelerator.synchronize = _nothing
+    torch.accelerator.device_count = lambda: 1
+    torch.accelerator.current_device_index = lambda: 0
     for name in _FACTORIES:
         setattr(torch, name, _redirected(getattr(torch, name)))
     torch.Tensor.to = _redirected(torch.Tensor.to)
@@ -111,6 +127,7 @@ def load() -> None:
     torch.Tensor.tpu = _itself
     torch.nn.Module.tpu = _itself
     _light.install()
+    dist.DeviceMesh.__init__ = _mesh_on_cpu(dist.DeviceMesh.__init__)
     for backend in ("tpu_dist", "tpu"):
         dist.Backend.register_backend(backend, _create_process_group, devices=["cpu", "tpu"])
     dist.destroy_process_group = _leaving_together(dist.destroy_process_group)

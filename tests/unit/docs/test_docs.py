@@ -12,7 +12,7 @@ from torchtpu_operator.api.conditions import ConditionType
 REPOSITORY = Path(__file__).parents[3]
 PAGES = {
     path.relative_to(REPOSITORY).as_posix(): path
-    for path in (*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"))
+    for path in (*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "examples" / "README.md")
 }
 TROUBLESHOOTING = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
 
