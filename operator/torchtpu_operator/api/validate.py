@@ -4,7 +4,7 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -24,6 +24,8 @@ KINDS: Final[Mapping[str, type[ApiObject]]] = {
     constants.CLASS_KIND: TPUSliceClass,
 }
 
+Object = TypeVar("Object", bound=ApiObject)
+
 _TYPES: Final = {
     "int_type": "integer",
     "int_from_float": "integer",
@@ -39,10 +41,13 @@ _UNION_TAGS: Final = ("int", "str", "constrained-str", "constrained-int")
 
 
 class InvalidObjectError(ValueError):
-    """An object that the apiserver would refuse."""
+    """An object that the apiserver would refuse: one line for each thing that is wrong, `path: message`."""
 
-    def __init__(self, found: tuple[Violation, ...]) -> None:
-        super().__init__("; ".join(str(violation) for violation in found))
+    def __init__(self, found: tuple[Violation, ...], *, about: str = "") -> None:
+        lines = [str(violation) for violation in found]
+        if about:
+            lines = [f"{about} is invalid:", *(f"  {line}" for line in lines)]
+        super().__init__("\n".join(lines))
         self.violations = found
 
 
@@ -56,16 +61,32 @@ def parse(document: Mapping[str, Any]) -> ApiObject:
     if model is None or document.get("apiVersion") != constants.API_VERSION:
         expected = f"apiVersion {constants.API_VERSION} and one of the kinds {', '.join(KINDS)}"
         raise InvalidObjectError((Violation(path="kind", message=f"{kind!r} is not known: use {expected}"),))
-    given = _without_nulls(dict(document), _schema(model))
+    obj = load(document, model)
+    if found := problems(obj, document):
+        raise InvalidObjectError(found)
+    return obj
+
+
+def load(document: Mapping[str, Any], model: type[Object], *, about: str = "") -> Object:
+    """The document as an object of this kind, held against the schema alone. Raises InvalidObjectError."""
     try:
-        obj = model.model_validate_json(json.dumps(given), strict=True)
+        return model.model_validate_json(json.dumps(without_nulls(document, model)), strict=True)
     except ValidationError as error:
         details = [detail for detail in error.errors(include_url=False) if not _is_echo(detail)]
         found = tuple(dict.fromkeys(_violation(detail, model) for detail in details))
-        raise InvalidObjectError(found) from error
-    if found := (*_duplicates(given, _schema(model), ""), *violations(obj)):
-        raise InvalidObjectError(found)
-    return obj
+        raise InvalidObjectError(found, about=about) from error
+
+
+def problems(obj: ApiObject, document: Mapping[str, Any]) -> tuple[Violation, ...]:
+    """What is wrong with an object whose document satisfies the schema."""
+    schema = _schema(type(obj))
+    return (*_duplicates(_without_nulls(dict(document), schema), schema, ""), *violations(obj))
+
+
+def without_nulls(document: Mapping[str, Any], model: type[ApiObject]) -> dict[str, Any]:
+    """The document as the apiserver takes it: a null is a field that is not there, unless it is another API's."""
+    cleaned: dict[str, Any] = _without_nulls(dict(document), _schema(model))
+    return cleaned
 
 
 @cache
@@ -74,7 +95,6 @@ def _schema(model: type[ApiObject]) -> dict[str, Any]:
 
 
 def _without_nulls(value: Any, schema: Mapping[str, Any]) -> Any:
-    """The value as the apiserver takes it: a field that is null is one that is not there, unless it is another API's."""
     if isinstance(value, list):
         return [_without_nulls(entry, schema.get("items", {})) for entry in value]
     if not isinstance(value, dict):

@@ -1,16 +1,15 @@
 """Read objects of our kinds from YAML or JSON files."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from torchtpu_operator.api.base import ApiObject
 from torchtpu_operator.api.constants import GROUP
 from torchtpu_operator.api.validate import KINDS, InvalidObjectError, parse
 from torchtpu_operator.cli.errors import CommandError
+from torchtpu_operator.sdk.yaml_text import load_documents
 
 
 def read_objects(paths: Sequence[str]) -> list[ApiObject]:
@@ -35,32 +34,13 @@ def _is_foreign(document: Mapping[str, Any]) -> bool:
     return bool(group) and group != GROUP and document.get("kind") not in KINDS
 
 
-def _documents(path: str) -> Iterator[dict[str, Any]]:
+def _documents(path: str) -> list[dict[str, Any]]:
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
-        documents = list(yaml.load_all(text, Loader=_Loader))
+        return load_documents(text)
     except OSError as error:
         raise CommandError([f"{path}: {error.strerror}"]) from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except UnicodeDecodeError as error:
         raise CommandError([f"{path}: not YAML: {' '.join(str(error).split())}"]) from error
-    for document in documents:
-        if document is None:
-            continue
-        if not isinstance(document, dict):
-            raise CommandError(
-                [f"{path}: expected an object with apiVersion and kind, found {type(document).__name__}"]
-            )
-        if document.get("kind") == "List":
-            yield from document.get("items", ())
-        else:
-            yield document
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: a date is a string."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+    except ValueError as error:
+        raise CommandError([f"{path}: {error}"]) from error
