@@ -53,7 +53,9 @@ def _bool(_: yaml.SafeLoader, node: yaml.ScalarNode) -> bool:
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    odd = any(mark in text for mark in "\x85\u2028\u2029\ufeff")  # PyYAML writes them as they are, and reads line ends
+    style = '"' if odd else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 for _name, _pattern, _first in _RESOLVERS:

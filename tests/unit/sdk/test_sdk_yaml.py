@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from torchtpu_operator.sdk.yaml_text import dump_document, load_documents
@@ -47,6 +47,7 @@ JSON = st.recursive(
 )
 
 
+@example({"a": "a\nb\x85c\u2028\ufeff"})
 @given(st.dictionaries(st.sampled_from(["a", "b", "on", "1e3"]), JSON, min_size=1))
 def test_what_is_written_is_read_back(document: dict[str, Any]) -> None:
     assert load_documents(dump_document(document)) == [document]
