@@ -63,6 +63,13 @@ def _mesh_on_cpu(init: Any) -> Any:
     return wrapper
 
 
+class _Stream(torch.cpu.Stream):  # type: ignore[misc]
+    """The one stream that a CPU has; distributed checkpoints synchronize with it."""
+
+    def synchronize(self) -> None:
+        """Nothing is ever behind."""
+
+
 def _build_device_module() -> ModuleType:
     """torch.tpu: one device per process, as under the real launch environment."""
     module = ModuleType("torch.tpu")
@@ -79,6 +86,10 @@ def _build_device_module() -> ModuleType:
         "get_rng_state": lambda *_: torch.get_rng_state(),
         "set_rng_state": lambda state, *_: torch.set_rng_state(state),
         "get_amp_supported_dtype": lambda: [torch.bfloat16],
+        "Stream": _Stream,
+        "Event": torch.cpu.Event,
+        "stream": torch.cpu.stream,
+        "current_stream": lambda *_: _Stream(),
     }
     for name, function in functions.items():
         setattr(module, name, function)
