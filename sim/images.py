@@ -63,6 +63,10 @@ class ImageTable:
         return self._images.get(_normal(reference))
 
 
+IMAGE_PYTHONPATH = "/home/ray/lib"
+"""The Ray image has a PYTHONPATH of its own, as many of users' images do: it must survive."""
+
+
 def default_images(*, operator_tags: Sequence[str] = (OPERATOR_VERSION,)) -> ImageTable:
     """The images of the bench: operator, Ray with the stand-in of torch_tpu, busybox and pause."""
     operator_repository = OPERATOR_IMAGE.rsplit(":", 1)[0]
@@ -100,6 +104,7 @@ def build_ray_image(reference: str) -> Image:
             "PATH": f"{python.bin}:{_SYSTEM_PATH}",
             STAND_IN_VARIABLE: str(stand_in),
             "RAY_USAGE_STATS_ENABLED": "0",
+            "PYTHONPATH": IMAGE_PYTHONPATH,
             **_PYTHON_ENV,
         },
         command=["bash"],

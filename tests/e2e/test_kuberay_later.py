@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from sim.bench import Bench, BenchOptions
+from sim.images import IMAGE_PYTHONPATH
 from tests.e2e.operated import Operated, a_job
 
 
@@ -11,7 +12,8 @@ def test_a_job_waits_for_kuberay_without_spending_and_then_runs(tmp_path: Path) 
         cluster = Operated(bench)
         cluster.install()
         namespace = cluster.namespace("early")
-        cluster.apply(a_job("early", namespace=namespace))
+        entrypoint = f"""python -c 'import sys; sys.exit("{IMAGE_PYTHONPATH}" not in sys.path)'"""
+        cluster.apply(a_job("early", namespace=namespace, entrypoint=entrypoint))
 
         def message() -> str:
             return str(cluster.job(namespace, "early").get("status", {}).get("message", ""))

@@ -32,7 +32,6 @@ _RUNNER_VOLUME: Final = "torchtpu-runner"
 _CODE_VOLUME: Final = "torchtpu-code"
 _SHM_VOLUME: Final = "torchtpu-shm"
 _SHM: Final = "/dev/shm"
-_USER_PATH: Final = "TORCHTPU_USER_PYTHONPATH"
 
 # KubeRay's own probes wait 10 s before their first look, head and workers one after the other, and need wget.
 _HEALTH: Final = {"httpGet": {"path": "/api/healthz", "port": _AGENT_PORT}, "timeoutSeconds": 5}
@@ -192,10 +191,9 @@ class PodBuilder:
         """What overlays must not change, whatever passed the rules (a class's overlay may be older than they are)."""
         pod = merge(pod, {"metadata": {"labels": job_labels(self._job, attempt=self._attempt)}})
         container = _main(pod)
-        for field in ("command", "args"):
-            container.pop(field, None)
-        kept = merge({"env": container["env"]}, {"env": own_env})["env"]
-        container["env"] = self._with_python_path(kept)
+        container.pop("command", None)
+        container["args"] = [self._before_ray()]
+        container["env"] = merge({"env": container["env"]}, {"env": own_env})["env"]
         container["volumeMounts"] = merge(container, {"volumeMounts": self._mounts()})["volumeMounts"]
         pod["spec"]["volumes"] = merge(pod["spec"], {"volumes": self._volumes()})["volumes"]
         mounts = [mount for mount in container["volumeMounts"] if mount["mountPath"] == _SHM]
@@ -215,16 +213,13 @@ class PodBuilder:
             paths[_CODE_VOLUME] = runner.WORKING_DIR
         return [{"name": name, "mountPath": path, "readOnly": True} for name, path in paths.items()]
 
-    def _with_python_path(self, env: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _before_ray(self) -> str:
+        """What the shell does before KubeRay's `ray start`, which KubeRay appends with `&&`.
+
+        In the shell, since a variable of the pod would take the place of the image's own PYTHONPATH.
+        """
         ours = f"{runner.MOUNT_PATH}:{runner.WORKING_DIR}" if self._code is not None else runner.MOUNT_PATH
-        theirs = next((entry for entry in env if entry["name"] == runner.ENV_PYTHONPATH), None)
-        rest = [entry for entry in env if entry["name"] != runner.ENV_PYTHONPATH]
-        if theirs is None:
-            return [*rest, {"name": runner.ENV_PYTHONPATH, "value": ours}]
-        if theirs.get("value"):
-            return [*rest, {"name": runner.ENV_PYTHONPATH, "value": f"{ours}:{theirs['value']}"}]
-        joined = {"name": runner.ENV_PYTHONPATH, "value": f"{ours}:$({_USER_PATH})"}
-        return [*rest, {**theirs, "name": _USER_PATH}, joined]
+        return f"export {runner.ENV_PYTHONPATH}={ours}${{{runner.ENV_PYTHONPATH}:+:${runner.ENV_PYTHONPATH}}}"
 
     def _await_head(self, pod: Mapping[str, Any]) -> dict[str, Any]:
         """Hold the host until the head answers: KubeRay's own wait looks once, too early, and then sleeps 5 s."""

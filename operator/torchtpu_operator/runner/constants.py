@@ -85,7 +85,7 @@ ENV_RAY_TRAIN_CALLBACKS: Final = "RAY_TRAIN_CALLBACKS"
 ENV_RAY_TPU_RESOURCE_PER_CHIP: Final = "RAY_TPU_RESOURCE_PER_CHIP"
 """v7x, on every Ray process: `2`, so that Ray counts devices and not chips."""
 ENV_PYTHONPATH: Final = "PYTHONPATH"
-"""MOUNT_PATH first. Replaces the image's own ENV PYTHONPATH if set in the pod: prepend where the operator can."""
+"""MOUNT_PATH goes before what the image or the user has there."""
 
 # --- Contract with the user's program
 # Set by the operator in the pods' env, passed through to every rank:
