@@ -3,7 +3,7 @@
 import hypothesis
 import pytest
 
-from sim.testing import api_server  # noqa: F401 - one real apiserver for the whole run
+from sim.testing import api_server  # noqa: F401
 
 # Time is no property of what is tested; the same examples in every run, so that a failure is the change's own.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True)

@@ -14,7 +14,6 @@ import aiohttp
 import pytest
 
 from sim.control_plane import ApiServer
-from sim.testing import api_server  # noqa: F401
 from tests.doubles.cluster_rig import Rig, cluster_rig, grant
 from torchtpu_operator.clients.kinds import CLASSES, JOBS, LEASES, SLICES
 
@@ -96,7 +95,7 @@ async def probe(port: int, path: str) -> tuple[int, str]:
 
 
 @pytest.fixture
-async def rig(api_server: ApiServer) -> AsyncIterator[Rig]:  # noqa: F811
+async def rig(api_server: ApiServer) -> AsyncIterator[Rig]:
     async with cluster_rig(api_server, namespace="process") as rig:
         yield rig
     api_server.kubectl("delete", "namespace", "process", "--wait=true")
@@ -188,7 +187,7 @@ def said(operator: Operator, words: str) -> bool:
     return any(words in line["message"] for line in operator.lines)
 
 
-async def test_missing_kinds_and_rights_are_named_and_waited_for(api_server: ApiServer) -> None:  # noqa: F811
+async def test_missing_kinds_and_rights_are_named_and_waited_for(api_server: ApiServer) -> None:
     async with cluster_rig(api_server, namespace="missing") as rig:
         api_server.kubectl("delete", "clusterrolebinding", "operator")
         api_server.kubectl("delete", "crd", "tpuslices.torchtpu.dev")

@@ -9,7 +9,6 @@ import pytest
 from kubernetes.aio.client import ApiClient
 
 from sim.control_plane import ApiServer
-from sim.testing import api_server  # noqa: F401
 from tests.doubles.cluster_rig import Api, install_crds, until_served
 from torchtpu_operator.clients.clock import SystemClock
 from torchtpu_operator.clients.kinds import CLASSES, CONFIG_MAPS, JOBS, NODES, SLICES
@@ -40,7 +39,7 @@ NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-async def api(api_server: ApiServer) -> AsyncIterator[Api]:  # noqa: F811
+async def api(api_server: ApiServer) -> AsyncIterator[Api]:
     install_crds(api_server)
     names = api_server.kubectl("get", "namespace", "-o", "name").split()
     if f"namespace/{NAMESPACE}" not in names:
