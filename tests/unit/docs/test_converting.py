@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from tests.manifests import REPOSITORY
+from torchtpu_operator.api.job_rules import JOB_NAME, MIN_RAY, MIN_RAY_SEVERAL_SLICES
 from torchtpu_operator.tpu import resolve
 
 PAGE = (REPOSITORY / "docs" / "converting.md").read_text()
@@ -46,3 +47,9 @@ def test_tpu_types_are_the_shapes_beside_them() -> None:
         true.append((shape.tpu_accelerator_type_env, shape.chips, shape.hosts))
     assert told == true
     assert len(told) == 8
+
+
+def test_limits_are_those_of_the_rules() -> None:
+    (one, several), limit = (MIN_RAY, MIN_RAY_SEVERAL_SLICES), re.findall(r"at most (\d+) characters", JOB_NAME)[0]
+    said = f"{one[0]}.{one[1]} or later, {several[0]}.{several[1]} for several slices", f"at most {limit} characters"
+    assert [text for text in said if text not in PAGE] == []
