@@ -436,7 +436,7 @@ CASES = {
         cluster=CLUSTER,
         pods=WHOLE,
         ray=a_ray(),
-        want=Seen(phase="Starting", do=(f"SubmitRayJob {SUBMISSION}",), look=1.0),
+        want=Seen(phase="Starting", do=(f"SubmitRayJob {SUBMISSION}",), look=0.5),
     ),
     "a crash after the POST: the head knows the job, nothing is sent": Case(
         given=a_job().submitting(),
@@ -444,7 +444,7 @@ CASES = {
         cluster=CLUSTER,
         pods=WHOLE,
         ray=a_ray(a_ray_job("RUNNING")),
-        want=Seen(phase="Running", reason="Running", tell=("JobSubmitted", "JobRunning"), look=1.0),
+        want=Seen(phase="Running", reason="Running", tell=("JobSubmitted", "JobRunning"), look=0.5),
         status={"attempt.submitted_at": NOW, "attempt.running_at": NOW},
     ),
     "a crash around the POST, and the head has restarted since: never sent into another session": Case(
@@ -462,7 +462,7 @@ CASES = {
         pods=WHOLE,
         ray=a_ray(),
         outcomes=(a_failure(FailureClass.TRANSIENT, call="POST /api/jobs/", message="500 No available agent"),),
-        want=Seen(phase="Starting", reason="Submitting", tell=("Submitting",), look=1.0),
+        want=Seen(phase="Starting", reason="Submitting", tell=("Submitting",), look=0.5),
     ),
     "Ray has the job and starts its driver": Case(
         given=a_job().submitting(),
@@ -470,7 +470,7 @@ CASES = {
         cluster=CLUSTER,
         pods=WHOLE,
         ray=a_ray(a_ray_job("PENDING")),
-        want=Seen(phase="Starting", reason="Submitting", tell=("JobSubmitted",), look=1.0),
+        want=Seen(phase="Starting", reason="Submitting", tell=("JobSubmitted",), look=0.5),
     ),
     "PENDING until the start deadline: the job ends, its Ray job is stopped": Case(
         given=a_job().submitting(since=-1800).attempt(submitted_at=at(-1700), ray_status="PENDING"),

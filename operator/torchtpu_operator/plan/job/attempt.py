@@ -20,7 +20,7 @@ Json = Mapping[str, Any]
 
 _RELEASE = re.compile(r"[0-9]+\.[0-9]+")  # a build from a branch may call itself anything
 UNREACHABLE_SECONDS = 300  # a dashboard that answers nothing for so long is lost, whatever its pod says
-EARLY_SECONDS, EARLY_POLL, POLL = 60, 1.0, 2.0  # the end of a job is read within 2 s
+START_POLL, EARLY_SECONDS, EARLY_POLL, POLL = 0.5, 60, 1.0, 2.0  # the end of a job is read within 2 s
 
 
 def begin(draft: Draft) -> None:
@@ -238,7 +238,7 @@ def _submission(draft: Draft) -> SubmitRayJob:
 def _watch(draft: Draft, attempt: Attempt, cluster: Json) -> None:
     """The job was submitted, or is about to be."""
     ray = draft.observed.ray
-    draft.look_in(EARLY_POLL if _young(draft, attempt) else POLL)
+    draft.look_in((START_POLL if attempt.running_at is None else EARLY_POLL) if _young(draft, attempt) else POLL)
     if isinstance(ray, RaySeen) and ray.session_name == attempt.session_name and ray.job is not None:
         if draft.attempt is not None and draft.attempt.submitted_at is None:
             draft.set_attempt(submitted_at=draft.now)
