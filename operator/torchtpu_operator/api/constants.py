@@ -42,6 +42,7 @@ NODE_LABEL_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
 NODE_LABEL_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 
 MAX_SLICES: Final = 16
+MAX_INT: Final = 2**31 - 1  # int32, as in batch/v1: a moment plus so many seconds is still a date
 MAX_JOB_NAME: Final = 52  # leaves room for what is derived from it under a label's 63 characters
 MAX_ATTEMPT_HISTORY: Final = 10  # older attempts are dropped, so that a job that restarts 1,000 times stays small
 MAX_MESSAGE: Final = 1024

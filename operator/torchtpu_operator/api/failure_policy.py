@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from torchtpu_operator.api import constants
 from torchtpu_operator.api.base import ApiEnum, ApiModel
 
 
@@ -72,6 +73,7 @@ class FailurePolicy(ApiModel):
         description="End an attempt, as a failure, when no rank has printed a line or touched its heartbeat file for so "
         "many seconds. Its clock starts again with each sign of life. Unset: never.",
         ge=60,
+        le=constants.MAX_INT,
     )
     rules: tuple[FailureRule, ...] = Field(
         (),

@@ -192,6 +192,7 @@ class JobSpec(ApiModel):
         description="Longest single wait for the limits of the class, or for a class that is paused, in seconds; then "
         "the job fails. Its clock starts with each such wait. Unset: no end. Example: 86400.",
         ge=1,
+        le=constants.MAX_INT,
     )
     capacity_deadline_seconds: int | None = Field(
         14400,
@@ -199,12 +200,14 @@ class JobSpec(ApiModel):
         "request to GKE, or with the loss if a job that still holds slices waits for others; it ends when all slices "
         "are Ready, or at suspend.",
         ge=1,
+        le=constants.MAX_INT,
     )
     start_deadline_seconds: int | None = Field(
         1800,
         description="Longest start of one attempt, in seconds; then the job fails. Its clock starts when all slices are "
         "Ready and ends when the program runs.",
         ge=1,
+        le=constants.MAX_INT,
     )
     active_deadline_seconds: int | None = Field(
         None,
@@ -212,6 +215,7 @@ class JobSpec(ApiModel):
         "Its clock starts with the first attempt, and again with the first one after a resume. Unset: no end. Example: "
         "604800.",
         ge=1,
+        le=constants.MAX_INT,
     )
     stop_grace_period_seconds: int = Field(
         60,
@@ -227,6 +231,7 @@ class JobSpec(ApiModel):
         description="How long the Ray head, a CPU pod, stays for its logs, in seconds; 0 removes it at once. Its clock "
         "starts when the job is over and its slices are given back. A suspended job keeps no head.",
         ge=0,
+        le=constants.MAX_INT,
     )
     ttl_seconds_after_finished: int | None = Field(
         None,
@@ -234,6 +239,7 @@ class JobSpec(ApiModel):
         "keep it. Ignored, with a Warning event, on objects that Argo or Flux track: they would make it again and so "
         "run it again. Example: 86400.",
         ge=0,
+        le=constants.MAX_INT,
     )
 
 

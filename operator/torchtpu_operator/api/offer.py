@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
+from torchtpu_operator.api import constants
 from torchtpu_operator.api.base import ApiEnum, ApiModel
 
 
@@ -61,6 +62,7 @@ class Reservation(ApiModel):
         description="Chips to take from the reservation at one time, all classes together; where several offers name "
         "it, the smallest value holds. Unset: no bound. Example: 256.",
         ge=1,
+        le=constants.MAX_INT,
     )
 
 
@@ -114,9 +116,13 @@ class Offer(ApiModel):
         description="Longest wait of one request for its nodes, in seconds; then the next offer is tried. Its clock "
         "starts when GKE has accepted the request. Unset: 2700 for Create, 1800 for ScaleUp.",
         ge=60,
+        le=constants.MAX_INT,
     )
     max_chips: int | None = Field(
-        None, description="Chips in use from this offer at one time. Unset: no bound. Example: 64.", ge=1
+        None,
+        description="Chips in use from this offer at one time. Unset: no bound. Example: 64.",
+        ge=1,
+        le=constants.MAX_INT,
     )
     price_per_chip_hour: str | None = Field(
         None,
@@ -149,6 +155,7 @@ class SliceOffer(ApiModel):
         description="Longest wait of the request for its nodes, in seconds, from when GKE has accepted it. Unset: 2700 "
         "for Create, 1800 for ScaleUp.",
         ge=60,
+        le=constants.MAX_INT,
     )
     price_per_chip_hour: str | None = Field(
         None, description="Price of one chip for one hour, a decimal.", max_length=16

@@ -46,6 +46,7 @@ class SliceReclaim(ApiModel):
         description="How long the slice stays for the next job, in seconds; 0: deleted unless a waiting job takes it. "
         "Its clock starts at status.releasedAt.",
         ge=0,
+        le=constants.MAX_INT,
     )
     reuse: Reuse = Field(Reuse.NAMESPACE, description="Which jobs may take it over.")
     namespace: str | None = Field(
@@ -76,6 +77,7 @@ class ClaimRef(ApiModel):
         0,
         description="Which request for that index it answers; the number goes up when the job gives the slice up.",
         ge=0,
+        le=constants.MAX_INT,
     )
     claimed_at: Timestamp = Field(description="When it was claimed.")
 

@@ -22,6 +22,7 @@ class ClassReclaim(ApiModel):
         description="How long a released slice stays for the next job, in seconds; 0: deleted unless a waiting job "
         "takes it. Its clock starts at the release. Example: 600.",
         ge=0,
+        le=constants.MAX_INT,
     )
     reuse: Reuse = Field(Reuse.NAMESPACE, description="Which jobs may take it over.")
 
@@ -40,7 +41,9 @@ class NamespaceLimit(ApiModel):
     selector: LabelSelector = Field(
         description="Labels of the namespaces that the limit is about. Example: {matchLabels: {team: ml}}."
     )
-    chips: int = Field(description="Chips in use at one time by the jobs of each of them. Example: 128.", ge=0)
+    chips: int = Field(
+        description="Chips in use at one time by the jobs of each of them. Example: 128.", ge=0, le=constants.MAX_INT
+    )
 
 
 class Limits(ApiModel):
@@ -51,11 +54,13 @@ class Limits(ApiModel):
         description="Chips of all slices of the class together, also of those that are on their way in or out. Unset: no "
         "limit. Example: 512.",
         ge=0,
+        le=constants.MAX_INT,
     )
     chips_per_job: int | None = Field(
         None,
         description="Chips of one job; a larger one waits (WaitingForLimits). Unset: no limit. Example: 256.",
         ge=0,
+        le=constants.MAX_INT,
     )
     namespaces: tuple[NamespaceLimit, ...] = Field(
         (),
