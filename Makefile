@@ -4,16 +4,16 @@ PY := .venv/bin/python
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-.PHONY: help venv tools demo test test-unit test-component test-e2e verify benchmark generate snapshot golden lock clean
+.PHONY: help venv tools demo test test-unit test-component test-e2e cel-cost verify benchmark generate snapshot golden lock clean
 
 help:  ## This text.
 	@echo "torchtpu-operator: native PyTorch on Cloud TPU slices, from one TorchTPUJob"
-	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 27
 
 venv:  ## The Python environment (.venv), from requirements.lock; cached.
 	@$(PYTHON) tools/make_venv.py
 
-tools: venv  ## etcd, Kubernetes, KubeRay, CoreDNS and helm, built from their Go modules; cached (8 min the first time).
+tools: venv  ## etcd, Kubernetes, KubeRay, CoreDNS, helm and celcost, built from their Go modules; cached (8 min the first time).
 	@$(PY) -m sim.tools build
 
 demo: venv tools  ## Run a real TorchTPUJob on the bench, end to end, with a live view.
@@ -30,6 +30,9 @@ test-component: venv tools  ## Tests against the real kube-apiserver only.
 
 test-e2e: venv tools  ## Tests on the bench only.
 	$(PY) -m pytest tests/e2e
+
+cel-cost: venv tools  ## What kube-apiserver estimates each CEL rule to cost.
+	@$(PY) -m tests.cel_cost
 
 benchmark: venv tools  ## From apply to RUNNING, as a ratio to a RayCluster and RayJob written by hand (5 min).
 	$(PY) -m tests.benchmark.start_to_running

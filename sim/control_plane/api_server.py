@@ -32,11 +32,12 @@ class ApiServer:
 
     No node, scheduler or kubelet: pods are accepted and stay Pending. `controllers` names controllers of
     kube-controller-manager to run besides, for example `namespace-controller` and `garbage-collector-controller`.
+    `program` is another build of kube-apiserver than the bench's own.
     Start it in the main thread: its programs die with the thread that started them.
     """
 
-    def __init__(self, folder: Path, *, controllers: Sequence[str] = ()) -> None:
-        self._folder, self._controllers = folder, tuple(controllers)
+    def __init__(self, folder: Path, *, controllers: Sequence[str] = (), program: Path | None = None) -> None:
+        self._folder, self._controllers, self._program = folder, tuple(controllers), program
         self._daemons: list[Daemon] = []
         self.url = ""
         self.kubeconfig = folder / "kubeconfig"
@@ -87,7 +88,15 @@ class ApiServer:
         self.url = f"https://{api}"
         self._identities = Identities(folder, url=self.url, api_server_addresses=[LOOPBACK])
         self._client = ApiClient(self.url, ca=self._identities.ca.certificate, pair=self._identities.admin)
-        self._daemons = build_core(folder, self._identities, listen=api, advertise=None, etcd=etcd, etcd_peer=etcd_peer)
+        self._daemons = build_core(
+            folder,
+            self._identities,
+            listen=api,
+            advertise=None,
+            etcd=etcd,
+            etcd_peer=etcd_peer,
+            program=self._program,
+        )
         if self._controllers:
             self._daemons.append(self._controller_manager(folder))
         for daemon in self._daemons:
@@ -127,7 +136,14 @@ class ApiServer:
 
 
 def build_core(
-    folder: Path, identities: Identities, *, listen: Address, advertise: str | None, etcd: Address, etcd_peer: Address
+    folder: Path,
+    identities: Identities,
+    *,
+    listen: Address,
+    advertise: str | None,
+    etcd: Address,
+    etcd_peer: Address,
+    program: Path | None = None,
 ) -> list[Daemon]:
     """etcd and kube-apiserver, not started; they may be started at once, since the apiserver waits for etcd."""
     etcd_argv = programs.etcd_argv(
@@ -142,6 +158,7 @@ def build_core(
         kubelet_client=identities.kubelet_client,
         ca=identities.ca.certificate,
         service_account_key=identities.service_account_key,
+        program=program,
     )
     logs = folder / "logs"
     return [

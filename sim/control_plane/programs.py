@@ -65,10 +65,11 @@ def kube_apiserver_argv(
     kubelet_client: KeyPair,
     ca: Path,
     service_account_key: KeyPair,
+    program: Path | None = None,
 ) -> Sequence[str | Path]:
     """With TLS, RBAC, the Node authorizer and the admission plugins of a normal cluster.
 
-    `advertise` is where pods find it; None: there are no pods, and no endpoints are written.
+    `advertise` is where pods find it; None: there are no pods, and no endpoints are written. `program`: another build.
     """
     flags: dict[str, str | Path | int] = {
         "bind-address": listen.host,
@@ -99,7 +100,7 @@ def kube_apiserver_argv(
         flags |= {"advertise-address": listen.host, "endpoint-reconciler-type": "none"}
     else:
         flags["advertise-address"] = advertise
-    return [tools.path("kube-apiserver"), *_flags(flags)]
+    return [program or tools.path("kube-apiserver"), *_flags(flags)]
 
 
 def kube_controller_manager_argv(

@@ -4,23 +4,29 @@ Only the standard library is used here: `python3 -m sim.tools build` runs before
 """
 
 from sim.tools.catalogue import (
+    OLDER_KUBERNETES,
     PROGRAMS,
     Program,
     ToolMissingError,
     cache_dir,
+    kube_apiserver,
     kuberay_crds,
     kuberay_role,
+    kubernetes_minors,
     path,
     search_path,
 )
 
 __all__ = [
+    "OLDER_KUBERNETES",
     "PROGRAMS",
     "Program",
     "ToolMissingError",
     "cache_dir",
+    "kube_apiserver",
     "kuberay_crds",
     "kuberay_role",
+    "kubernetes_minors",
     "path",
     "search_path",
 ]

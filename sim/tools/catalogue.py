@@ -54,7 +54,7 @@ class Program:
 
     @property
     def key(self) -> str:
-        """Names the build by everything that decides what comes out: pins, flags, platform."""
+        """Names the build by everything that decides what comes out: pins, our own Go files, flags, platform."""
         digest = hashlib.sha256()
         for part in (
             _BUILD_RECIPE,
@@ -63,6 +63,7 @@ class Program:
             *(f"{name}={package}" for name, package in sorted(self.binaries.items())),
             *(f"{folder}<{inside}" for folder, inside in sorted(self.data.items())),
             (self.source / "go.mod").read_text(),
+            *(file.read_text() for file in sorted(self.source.glob("*.go"))),
         ):
             digest.update(part.encode() + b"\0")
         return f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
@@ -90,6 +91,12 @@ PROGRAMS: tuple[Program, ...] = (
         seconds=200,
     ),
     Program(
+        name="celcost",  # shares its packages with kubernetes, which is built before
+        module="k8s.io/apiextensions-apiserver",
+        binaries={"celcost": "torchtpu.dev/tools/celcost"},
+        seconds=15,
+    ),
+    Program(
         name="coredns",
         module="github.com/coredns/coredns",
         binaries={"coredns": "github.com/coredns/coredns"},
@@ -111,6 +118,20 @@ PROGRAMS: tuple[Program, ...] = (
     ),
 )
 
+"""What the bench and the tests need: `make tools`."""
+
+OLDER_KUBERNETES: tuple[Program, ...] = tuple(
+    Program(
+        name=f"kubernetes-{minor}",
+        module="k8s.io/kubernetes",
+        binaries={"kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"},
+        version_variables=("k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"),
+        seconds=150,
+    )
+    for minor in ("1.34", "1.35")
+)
+"""The minors before the bench's own whose apiserver has to take our CRDs: `make test-kubernetes-versions`."""
+
 
 def cache_dir() -> Path:
     """Where tools, venvs and benches live: $TORCHTPU_CACHE, default ~/.cache/torchtpu."""
@@ -120,6 +141,19 @@ def cache_dir() -> Path:
 def path(binary: str) -> Path:
     """The built program of that name. Raises ToolMissingError when it is not built."""
     return _built(_program_of(binary)) / "bin" / binary
+
+
+def kubernetes_minors() -> tuple[str, ...]:
+    """Kubernetes minors that the CRDs are tested on, oldest first; the last is the bench's own."""
+    return tuple(_minor(program) for program in (*OLDER_KUBERNETES, _program_of("kube-apiserver")))
+
+
+def kube_apiserver(minor: str) -> Path:
+    """kube-apiserver of that minor, for example `1.35`. Raises ToolMissingError when it is not built or not known."""
+    for program in (*OLDER_KUBERNETES, _program_of("kube-apiserver")):
+        if _minor(program) == minor:
+            return _built(program, "make test-kubernetes-versions") / "bin" / "kube-apiserver"
+    raise ToolMissingError(f"Kubernetes {minor} is not among those tested on: {', '.join(kubernetes_minors())}")
 
 
 def kuberay_crds() -> Path:
@@ -145,8 +179,12 @@ def _program_of(binary: str) -> Program:
     raise ToolMissingError(f"the bench has no program {binary!r}; it has {known}")
 
 
-def _built(program: Program) -> Path:
+def _minor(program: Program) -> str:
+    return program.version.removeprefix("v").rpartition(".")[0]
+
+
+def _built(program: Program, builder: str = "make tools") -> Path:
     directory = program.directory(cache_dir())
     if not directory.is_dir():
-        raise ToolMissingError(f"{program.name} {program.version} is not built (no {directory}); run `make tools`")
+        raise ToolMissingError(f"{program.name} {program.version} is not built (no {directory}); run `{builder}`")
     return directory

@@ -116,7 +116,7 @@ class JobSpec(ApiModel):
         "",
         description="Command line for bash, as long and with as many lines and quotes as you like; it arrives as it is "
         "written. Required. Example: python train.py --steps 1000.",
-        max_length=131072,
+        max_length=65536,
     )
     image: str | None = Field(
         None,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Final
 
 from torchtpu_operator.api.constants import JOB_KIND, MAX_JOB_NAME, MIN_RAY, MIN_RAY_SEVERAL_SLICES, RAY_VERSION
@@ -60,11 +61,12 @@ CHANGES_WHILE_SUSPENDED: Final = (
 _NO_RAY_VERSION = f"!has(self.rayVersion) || !self.rayVersion.matches({cel_string(RAY_VERSION)})"
 _NAME = f"^[a-z]([-a-z0-9]{{0,{MAX_JOB_NAME - 2}}}[a-z0-9])?$"
 # A launch tool at the start of a command, behind assignments and wrappers; a mere mention (pip install) passes.
+# Two expressions: what one may cost grows with the length of the pattern times that of the entrypoint.
 _LAUNCH = (
-    r"(^|[;&|(\n\"'`])\s*([A-Za-z_][A-Za-z0-9_]*=\S*\s+|(exec|env|time|nohup|nice|uv run|poetry run|pdm run)\s+)*"
+    r"(^|[;&|(\n\"'`])\s*((\w+=\S*|exec|env|time|nohup|nice|(uv|poetry|pdm) run)\s+)*"
     r"(\S*/)?(torchrun|deepspeed|accelerate\s+launch)(\s|$)"
-    r"|\s-m\s*(torch\.distributed\.(run|launch)|accelerate\.commands\.launch|deepspeed\.launcher)"
 )
+_LAUNCH_MODULE = r"\s-m\s*(torch.distributed|accelerate.commands|deepspeed).\w*(run|launch)"
 _URI = r"^(gs|s3|https)://.+\.zip$"
 _DECIMAL = r"^[0-9]{1,9}(\.[0-9]{1,6})?$"
 
@@ -77,10 +79,13 @@ def _entrypoint(spec: JobSpec) -> str | None:
     return None if spec.entrypoint.strip(" \t\r\n") else NO_ENTRYPOINT
 
 
-def _launch_tool(spec: JobSpec) -> str | None:
-    if spec.launcher is not Launcher.PER_DEVICE:
-        return None
-    return LAUNCH_TOOL if re.search(_LAUNCH, spec.entrypoint, re.ASCII) else None
+def _launch_tool(pattern: str) -> Callable[[JobSpec], str | None]:
+    def check(spec: JobSpec) -> str | None:
+        if spec.launcher is not Launcher.PER_DEVICE:
+            return None
+        return LAUNCH_TOOL if re.search(pattern, spec.entrypoint, re.ASCII) else None
+
+    return check
 
 
 def old_ray(version: str, *, num_slices: int) -> str | None:
@@ -134,7 +139,7 @@ def _chip_hours(budget: Budget) -> str | None:
     hours = budget.chip_hours
     if isinstance(hours, int):
         return None if hours > 0 else CHIP_HOURS
-    return None if re.fullmatch(_DECIMAL, hours) and float(hours) > 0 else CHIP_HOURS
+    return None if re.fullmatch(_DECIMAL, hours) and Decimal(hours) > 0 else CHIP_HOURS
 
 
 def _unchanged(name: str, message: str, *, while_suspended: bool) -> Callable[[JobSpec, JobSpec], str | None]:
@@ -167,7 +172,12 @@ JOB_RULES: Final = (
         id="job-name",
         at=("",),
         field=".metadata.name",
-        cel=f"self.metadata.name.matches({cel_string(_NAME)})",
+        # the apiserver itself sees to it that it is a DNS subdomain; a pattern costs ten times as much, since to CEL
+        # the name has no maxLength
+        cel=(
+            f"self.metadata.name.size() <= {MAX_JOB_NAME} && self.metadata.name >= 'a'"
+            " && !self.metadata.name.contains('.')"
+        ),
         message=JOB_NAME,
         check=_name,
     ),
@@ -181,13 +191,19 @@ JOB_RULES: Final = (
         check=_entrypoint,
         reason=REQUIRED,
     ),
-    Rule(
-        id="launch-tool",
-        at=("spec",),
-        field=".entrypoint",
-        cel=f"self.launcher != 'PerDevice' || !has(self.entrypoint) || !self.entrypoint.matches({cel_string(_LAUNCH)})",
-        message=LAUNCH_TOOL,
-        check=_launch_tool,
+    *(
+        Rule(
+            id=id_,
+            at=("spec",),
+            field=".entrypoint",
+            cel=(
+                "self.launcher != 'PerDevice' || !has(self.entrypoint)"
+                f" || !self.entrypoint.matches({cel_string(pattern)})"
+            ),
+            message=LAUNCH_TOOL,
+            check=_launch_tool(pattern),
+        )
+        for id_, pattern in (("launch-tool", _LAUNCH), ("launch-module", _LAUNCH_MODULE))
     ),
     Rule(
         id="ray-version",
@@ -251,7 +267,9 @@ JOB_RULES: Final = (
         field=".chipHours",
         cel=(
             "type(self.chipHours) == int ? self.chipHours > 0 : "
-            f"self.chipHours.matches({cel_string(_DECIMAL)}) && double(self.chipHours) > 0.0"
+            # no pattern of the whole form: to CEL the text has no maxLength, and a long pattern costs accordingly
+            r"isQuantity(self.chipHours) && !self.chipHours.matches('\\pL')"
+            " && quantity(self.chipHours).isGreaterThan(quantity('0'))"
         ),
         message=CHIP_HOURS,
         check=_chip_hours,

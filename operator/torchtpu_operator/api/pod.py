@@ -10,7 +10,7 @@ from pydantic.config import JsonDict
 
 from torchtpu_operator.api.base import ApiModel, OpenModel
 
-MAX_CONTAINERS = 16
+MAX_CONTAINERS = 12  # bounds what the rules that look into each may cost
 BY_NAME: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 MAX_ENV = 256
 

@@ -27,6 +27,9 @@ class Rule:
 
     `check` gets the model at that place (for a transition rule also the old one) and returns the message, or None when
     the rule holds. `message` is what the apiserver falls back on when `message_expression` yields no single line.
+
+    A rule that comes after a release names the fields that it judges in `ratchet`: an object that was stored before
+    passes as long as these stay as they are, so that it can still be suspended.
     """
 
     id: str
@@ -38,15 +41,23 @@ class Rule:
     transition: Callable[[Any, Any], str | None] | None = None
     message_expression: str | None = None
     reason: str = INVALID
+    ratchet: tuple[str, ...] = ()  # names of fields of the node, as the API has them
 
-    def validation(self) -> dict[str, str]:
+    def validation(self) -> dict[str, Any]:
         """The entry of x-kubernetes-validations."""
-        entry = {"rule": self.cel, "message": self.message, "reason": self.reason}
+        entry: dict[str, Any] = {"rule": self.cel, "message": self.message, "reason": self.reason}
+        if self.ratchet:
+            kept = " && ".join(_cel_unchanged(field, old="oldSelf.value()") for field in self.ratchet)
+            entry |= {"rule": f"(oldSelf.hasValue() && {kept}) || ({self.cel})", "optionalOldSelf": True}
         if self.message_expression is not None:
             entry["messageExpression"] = self.message_expression
         if self.field:
             entry["fieldPath"] = self.field
         return entry
+
+
+def _cel_unchanged(field: str, *, old: str) -> str:
+    return f"has(self.{field}) == has({old}.{field}) && (!has(self.{field}) || self.{field} == {old}.{field})"
 
 
 def cel_string(text: str) -> str:

@@ -24,14 +24,20 @@ def violations(obj: ApiObject, *, old: ApiObject | None = None) -> tuple[Violati
     for rule in RULES[type(obj).__name__]:
         for node_path in rule.at:
             for path, node in _nodes(obj, node_path):
+                before = None if old is None else dict(_nodes(old, node_path)).get(path)
+                if rule.ratchet and before is not None and _same(node, before, rule.ratchet):
+                    continue
                 message = rule.check(node) if rule.check else None
-                if message is None and rule.transition and old is not None:
-                    before = dict(_nodes(old, node_path)).get(path)
-                    message = rule.transition(node, before) if before is not None else None
+                if message is None and rule.transition and before is not None:
+                    message = rule.transition(node, before)
                 if message is not None:
                     text = rule.message if "\n" in message or "\r" in message else message
                     found.append(Violation(path=f"{path}{rule.field}".lstrip("."), message=text))
     return tuple(found)
+
+
+def _same(node: Any, before: Any, fields: tuple[str, ...]) -> bool:
+    return all(_field(node, name) == _field(before, name) for name in fields)
 
 
 def _nodes(obj: ApiObject, node_path: str) -> Iterator[tuple[str, Any]]:

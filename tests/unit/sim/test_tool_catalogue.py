@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sim import tools
-from sim.tools.catalogue import PROGRAMS, Program, ToolMissingError
+from sim.tools.catalogue import OLDER_KUBERNETES, PROGRAMS, Program, ToolMissingError
 
 PROGRAM = PROGRAMS[0]
 
@@ -21,17 +21,37 @@ def test_every_program_pins_the_version_that_the_project_supports() -> None:
     assert {program.name: program.version for program in PROGRAMS} == {
         "etcd": "v3.7.3",
         "kubernetes": "v1.36.3",
+        "celcost": "v0.36.3",
         "coredns": "v1.14.6",
         "kuberay": "v1.5.0",
         "helm": "v4.3.1",
     }
 
 
-def test_kubernetes_staging_modules_are_all_replaced_by_the_release_of_the_same_minor() -> None:
-    go_mod = (tools.PROGRAMS[1].source / "go.mod").read_text()
+STAGING = {"v1.34.4": 31, "v1.35.4": 31, "v1.36.3": 33}
+
+
+@pytest.mark.parametrize("program", [*OLDER_KUBERNETES, PROGRAMS[1]], ids=lambda program: program.name)
+def test_kubernetes_staging_modules_are_all_replaced_by_the_release_of_the_same_minor(program: Program) -> None:
+    go_mod = (program.source / "go.mod").read_text()
     replaced = [line.split() for line in go_mod.splitlines() if "=>" in line]
-    assert len(replaced) == 33
-    assert {(name == target, version) for name, _, target, version in replaced} == {(True, "v0.36.3")}
+    assert len(replaced) == STAGING[program.version]
+    release = program.version.replace("v1.", "v0.")
+    assert {(name == target, version) for name, _, target, version in replaced} == {(True, release)}
+
+
+def test_the_last_three_minors_of_kubernetes_are_tested_on() -> None:
+    assert tools.kubernetes_minors() == ("1.34", "1.35", "1.36")
+
+
+def test_a_missing_older_apiserver_names_the_command_that_builds_it(cache: Path) -> None:
+    with pytest.raises(ToolMissingError, match=r"run `make test-kubernetes-versions`$"):
+        tools.kube_apiserver("1.34")
+
+
+def test_another_minor_than_those_tested_on_is_refused(cache: Path) -> None:
+    with pytest.raises(ToolMissingError, match=r"Kubernetes 1.20 is not among those tested on: 1.34, 1.35, 1.36"):
+        tools.kube_apiserver("1.20")
 
 
 CHANGES = {
@@ -56,6 +76,17 @@ def test_another_pin_changes_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert PROGRAM.key != before
 
 
+def test_another_line_in_our_own_go_changes_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    celcost = next(program for program in PROGRAMS if program.name == "celcost")
+    source = tmp_path / "tools" / "celcost"
+    source.mkdir(parents=True)
+    (source / "go.mod").write_text((celcost.source / "go.mod").read_text())
+    (source / "main.go").write_text((celcost.source / "main.go").read_text() + "// more\n")
+    before = celcost.key
+    monkeypatch.setattr("sim.tools.catalogue.REPOSITORY", tmp_path)
+    assert celcost.key != before
+
+
 def test_the_expected_time_does_not_change_the_key() -> None:
     assert dataclasses.replace(PROGRAM, seconds=1).key == PROGRAM.key
 
@@ -67,7 +98,9 @@ def test_a_missing_program_names_the_command_that_builds_it(cache: Path) -> None
 
 
 def test_an_unknown_program_names_those_that_there_are(cache: Path) -> None:
-    with pytest.raises(ToolMissingError, match=r"no program 'kubelet'; it has coredns, etcd, helm, kube-apiserver"):
+    with pytest.raises(
+        ToolMissingError, match=r"no program 'kubelet'; it has celcost, coredns, etcd, helm, kube-apiserver"
+    ):
         tools.path("kubelet")
 
 
