@@ -45,6 +45,20 @@ def test_a_zone_without_capacity_is_left_for_the_next_one() -> None:
     assert in_virtual_time(live()) == ("Succeeded", "us-east5-b", True, 2, [])
 
 
+def test_two_slices_move_to_the_next_zone_when_the_first_has_only_one() -> None:
+    async def live() -> tuple[object, ...]:
+        async with a_cluster() as outside:
+            outside.gke.faults.add(Stockout(zone="us-east5-a", times=1))
+            await outside.prepare(offers=TWO_ZONES)
+            await outside.apply(numSlices=2)
+            await outside.until(lambda: outside.phase() == "Running", seconds=300)
+            zones = {each["zone"] for each in status(outside)["slices"]}
+            await to_its_end(outside)
+            return outside.phase(), zones, outside.overlaps
+
+    assert in_virtual_time(live()) == ("Succeeded", {"us-east5-b"}, [])
+
+
 def test_no_capacity_anywhere_until_it_heals() -> None:
     async def live() -> tuple[object, ...]:
         async with a_cluster() as outside:

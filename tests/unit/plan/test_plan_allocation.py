@@ -74,6 +74,7 @@ JOB = a_job().demanding()
 SMALL = a_job("small", uid="uid-small", topology="2x4", chips_per_host=4, age=50).demanding()
 OTHER = a_job("other", uid="uid-other", age=30).demanding()
 TWO = a_job("two", uid="uid-two", num_slices=2).demanding()
+PAIR = a_job("pair", uid="uid-pair", num_slices=2, age=20).demanding()
 SPARE = a_slice("spare").ready().available()
 KEPT = a_slice("spare", reclaim=SliceReclaim(idle_seconds=600, namespace="ml")).ready().available(released=-100)
 
@@ -271,6 +272,47 @@ CASES = {
         slices=(a_slice("spare").degraded().available(),),
         want=("DeleteSlice spare", f"CreateSlice {name(JOB)}"),
     ),
+    "the zone of a job that holds one of two is out, and another has both: that one goes back": Case(
+        classes=(in_zones("us-east5-a", "us-east5-b").status(offers=(outage(zone="us-east5-a"),)),),
+        jobs=(TWO,),
+        slices=(a_slice(job=TWO, index=0, zone="us-east5-a").ready(),),
+        waits={"two": "OffersExhausted, gives back"},
+        look=50.0,
+    ),
+    "the same, where the offer's bound has room for both only once the first is back": Case(
+        classes=(in_zones("us-east5-a", "us-east5-b", max_chips=32).status(offers=(outage(zone="us-east5-a"),)),),
+        jobs=(TWO,),
+        slices=(a_slice(job=TWO, index=0, zone="us-east5-a").ready(),),
+        waits={"two": "OffersExhausted, gives back"},
+        look=50.0,
+    ),
+    "no zone has both: it keeps what it has": Case(
+        classes=(
+            in_zones("us-east5-a", "us-east5-b").status(offers=(outage(zone="us-east5-a"), outage(zone="us-east5-b"))),
+        ),
+        jobs=(TWO,),
+        slices=(a_slice(job=TWO, index=0, zone="us-east5-a").ready(),),
+        waits={"two": "OffersExhausted"},
+        look=50.0,
+    ),
+    "of two holders that wait on one outage only the first keeps its part": Case(
+        classes=(in_zones("us-east5-b").status(offers=(outage(),)),),
+        jobs=(TWO, PAIR),
+        slices=(a_slice(job=TWO, index=0).ready(), a_slice(job=PAIR, index=0).ready()),
+        waits={"two": "OffersExhausted", "pair": "OffersExhausted, gives back"},
+        look=50.0,
+    ),
+    "a warm slice in a zone that has no second one: both from another zone": Case(
+        classes=(in_zones("us-east5-a", "us-east5-b").status(offers=(outage(zone="us-east5-a"),)),),
+        jobs=(TWO,),
+        slices=(a_slice("warm-a", zone="us-east5-a").ready().available(),),
+        want=(
+            f"CreateSlice {name(TWO, 0)} in us-east5-b",
+            f"CreateSlice {name(TWO, 1)} in us-east5-b",
+            "DeleteSlice warm-a",
+        ),
+        look=50.0,
+    ),
     "warm slices in two zones: those of one zone are taken": Case(
         classes=(in_zones("us-east5-a", "us-east5-b"),),
         jobs=(TWO,),
@@ -379,7 +421,9 @@ def shown(case: Case, plan: AllocationPlan) -> tuple[str, ...]:
 def test_plan_allocation(case: Case) -> None:
     plan = planned(case)
     by_uid = {each.job.metadata.uid: each.job.metadata.name for each in case.jobs}
-    waits = {by_uid[uid]: wait.reason.value for uid, wait in plan.waits.items()}
+    waits = {
+        by_uid[uid]: wait.reason.value + (", gives back" if wait.give_back else "") for uid, wait in plan.waits.items()
+    }
     assert (shown(case, plan), waits, plan.look_again) == (case.want, dict(case.waits), case.look)
 
 

@@ -35,6 +35,8 @@ from torchtpu_operator.runner.constants import REASON_HOST_LOST
 RC = a_job().starting().job.status.attempt.ray_cluster  # type: ignore[union-attr]
 SUBMISSION = f"{JOB_UID}-1"
 READY = a_slice().ready(since=-100)
+PAIR = a_job(num_slices=2)
+PART = a_slice(job=PAIR, index=0).ready(since=-100)
 CREATE = ("CreateObject ConfigMap", "CreateAuthSecret", "CreateObject RayCluster")
 CLUSTER = a_ray_cluster()
 WHOLE = some_pods()
@@ -693,6 +695,28 @@ CASES = {
         slices=(a_slice().failed(),),
         want=Seen(phase="Restarting", reason="WaitingForSlices", tell=("SliceLost",)),
         status={"demand.sequence": (1,), "usage.chip_seconds": 0},
+    ),
+    "one of two slices cannot be had here: the other is given back, under the next number": Case(
+        given=PAIR.demanding(),
+        slices=(PART,),
+        wait=Wait(reason=Reason.OFFERS_EXHAUSTED, message="od in us-east5-a: Stockout", give_back=True),
+        want=Seen(phase="Pending", reason="OffersExhausted", tell=("SliceReleased",), look=14400.0),
+        status={"demand.slices": 2, "demand.sequence": (1, 0)},
+    ),
+    "what was given back is not given back twice": Case(
+        given=PAIR.demanding(sequence=(1, 0)),
+        slices=(PART,),
+        wait=Wait(reason=Reason.OFFERS_EXHAUSTED, message="od in us-east5-a: Stockout", give_back=True),
+        want=Seen(phase="Pending", reason="OffersExhausted", look=14400.0),
+        status={"demand.sequence": (1, 0)},
+    ),
+    "nothing is given back under pods of the attempt before": Case(
+        given=PAIR.running().ended().holding(PART),
+        slices=(PART,),
+        pods=some_pods(4),
+        wait=Wait(reason=Reason.OFFERS_EXHAUSTED, message="od in us-east5-a: Stockout", give_back=True),
+        want=Seen(phase="Restarting", reason="OffersExhausted", look=5.0),
+        status={"demand.sequence": (0, 0)},
     ),
     "a priced slice is dropped: its chip-seconds and their cost are the job's": Case(
         given=a_job()

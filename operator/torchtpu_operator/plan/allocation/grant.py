@@ -48,6 +48,17 @@ def grant(state: State, job: TorchTPUJob, *, leaving: set[str], taken: set[str])
         return Grant(wait=wait)
     zone = next((slice_.spec.offer.zone for slice_ in (*held.values(), *warm.values())), None)
     chosen = _choose(state, job, class_, shape=shape, count=len(fresh), zone=zone)
+    if isinstance(chosen, Wait) and zone is not None:
+        mine = frozenset(slice_.metadata.name for slice_ in held.values())
+        elsewhere = _choose(state, job, class_, shape=shape, count=wanted(job), zone=None, without=mine)
+        if isinstance(elsewhere, Wait):
+            return Grant(wait=chosen)
+        if held:
+            text = f"{chosen.message}; giving its slices back, since zone {elsewhere[0][1]} may have all of them"
+            return Grant(wait=Wait(reason=chosen.reason, message=text, give_back=True))
+        if _refused(state, job, class_, shape=shape, count=len(missing)):
+            return Grant(wait=chosen)
+        warm, fresh, chosen = {}, missing, elsewhere  # too few warm ones, in a zone that has no more
     if isinstance(chosen, Wait):
         return Grant(wait=chosen)
     actions: list[Action] = []
@@ -175,9 +186,16 @@ def selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
 
 
 def _choose(
-    state: State, job: TorchTPUJob, class_: TPUSliceClass, *, shape: Shape, count: int, zone: str | None
+    state: State,
+    job: TorchTPUJob,
+    class_: TPUSliceClass,
+    *,
+    shape: Shape,
+    count: int,
+    zone: str | None,
+    without: frozenset[str] = frozenset(),
 ) -> list[tuple[Offer, str]] | Wait:
-    """An offer for each new slice, all in one zone; or why there is none."""
+    """An offer for each new slice, all in one zone; or why there is none. `without`: slices that do not count."""
     if count == 0:
         return []
     usable = [offer for offer in class_.spec.offers if _usable(job, offer)]
@@ -193,7 +211,7 @@ def _choose(
                 until = f"{outage.retry_after:%H:%M:%S} UTC" if outage.retry_after else "later"
                 why.append(f"{offer.name} in {where}: {outage.reason}, asked again at {until}: {outage.message}")
                 continue
-            free = _free(state, class_, offer)
+            free = _free(state, class_, offer, without=without)
             if free is not None and free < shape.chips:
                 why.append(f"{offer.name}: {max(0, free)} of its chips are free, {shape.chips} are needed")
                 continue
@@ -220,15 +238,16 @@ def _zones(offers: list[Offer], *, only: str | None) -> Iterator[str]:
             yield where
 
 
-def _free(state: State, class_: TPUSliceClass, offer: Offer) -> int | None:
+def _free(state: State, class_: TPUSliceClass, offer: Offer, *, without: frozenset[str]) -> int | None:
     """Chips that the offer still has; None: nobody has set a bound."""
     bounds = []
+    living = state.living(without=without)
     if offer.max_chips is not None:
         bounds.append(
             offer.max_chips
             - state.chips(
                 slice_
-                for slice_ in state.living()
+                for slice_ in living
                 if slice_.spec.slice_class_name == class_.metadata.name and slice_.spec.offer.name == offer.name
             )
         )
@@ -243,7 +262,7 @@ def _free(state: State, class_: TPUSliceClass, offer: Offer) -> int | None:
         if told:
             drawn = state.chips(
                 slice_
-                for slice_ in state.living()
+                for slice_ in living
                 if slice_.spec.offer.reservation is not None and _reservation(slice_.spec.offer.reservation) == key
             )
             bounds.append(min(told) - drawn)

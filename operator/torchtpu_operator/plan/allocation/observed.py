@@ -26,6 +26,8 @@ class Wait:
 
     reason: Reason
     message: str
+    give_back: bool = False
+    """Waiting with what it holds helps nobody: another zone may have all of it, or an older job needs the chips."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,10 +119,11 @@ class State:
     def chips(self, slices: Iterable[TPUSlice]) -> int:
         return sum(shape_of_slice(slice_).chips for slice_ in slices)
 
-    def living(self) -> list[TPUSlice]:
-        """Slices that cost or will cost: also those being deleted, until their pool is gone."""
+    def living(self, *, without: frozenset[str] = frozenset()) -> list[TPUSlice]:
+        """Slices that cost or will cost: also those being deleted, until their pool is gone; `without` these names."""
         return [
             slice_
             for slice_ in (*self.slices, *self.granted)
-            if slice_.status.phase is not SlicePhase.FAILED or slice_.metadata.deleting
+            if slice_.metadata.name not in without
+            and (slice_.status.phase is not SlicePhase.FAILED or slice_.metadata.deleting)
         ]

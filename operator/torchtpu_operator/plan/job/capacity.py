@@ -70,6 +70,20 @@ def request(draft: Draft) -> None:
     draft.set(demand=Demand(slices=count, sequence=tuple(sequence), first_request_at=first))
 
 
+def give_back(draft: Draft) -> None:
+    """Let go of the slices in hand and ask for all of them anew, where waiting with them helps nobody."""
+    wait, held = draft.observed.wait, draft.held
+    if wait is None or not wait.give_back or not held:
+        return
+    sequence = [sequence_of(draft.demand, index) for index in range(draft.spec.num_slices)]
+    for index, slice_ in held.items():
+        claim = slice_.spec.claim_ref
+        sequence[index] = claim.sequence + 1 if claim is not None else sequence[index]
+    names = ", ".join(slice_.metadata.name for slice_ in held.values())
+    draft.set(demand=draft.demand.model_copy(update={"sequence": tuple(sequence)}))
+    draft.event("Normal", Reason.SLICE_RELEASED, f"{names} given back: {wait.message}")
+
+
 def all_ready(draft: Draft) -> bool:
     """Whether every slice is there; if so the wait for capacity is over."""
     ready = [slice_ for slice_ in draft.held.values() if usable(slice_)]

@@ -82,6 +82,8 @@ def _get_slices(draft: Draft) -> None:
     restarting = draft.attempt is not None and draft.status.phase is JobPhase.RESTARTING
     cleared = _cleared(draft)
     if not capacity.all_ready(draft):
+        if cleared:
+            capacity.give_back(draft)
         capacity.waiting(draft, restarting=restarting)
         return
     if not cleared:
