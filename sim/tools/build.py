@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -19,6 +20,9 @@ _NEEDED_BYTES = 1 << 30
 
 _TAIL_LINES = 25
 """How much of a failed command's output is shown."""
+
+_PACKAGE = re.compile(r"[\w.~+-]+(/[\w.~+-]+)+")
+"""What `go build -v` says of a package that it begins with; what is wrong stands somewhere among hundreds of these."""
 
 
 class BuildError(Exception):
@@ -118,7 +122,8 @@ def _go(program: Program, go: Path, arguments: list[str], progress: Progress) ->
 
 
 def _explain(program: Program, arguments: Sequence[str], code: int, lines: Sequence[str], go: Path) -> str:
-    output = "\n".join(f"  {line}" for line in lines[-_TAIL_LINES:])
+    said = [line for line in lines if not _PACKAGE.fullmatch(line)] or lines
+    output = "\n".join(f"  {line}" for line in said[-_TAIL_LINES:])
     text = "\n".join(lines)
     if "no space left on device" in text:
         hint = "The disk is full. " + " ".join(_space(path) for path in _go_caches(go))
@@ -129,8 +134,8 @@ def _explain(program: Program, arguments: Sequence[str], code: int, lines: Seque
         hint = (
             f"The Go module proxy cannot be reached ({proxy}); set GOPROXY to one that can, and run `make tools` again."
         )
-    elif code < 0:
-        hint = f"go was killed by signal {-code}; signal 9 most often means too little memory (2 GiB free are enough)."
+    elif code < 0 or "signal: killed" in text:
+        hint = "go or its compiler was killed: most often too little memory (2 GiB free are enough)."
     else:
         hint = f"Run the same in {program.source} to look closer."
     what = f"building {program.name} {program.version} failed: go {' '.join(arguments)} ended with {code}"

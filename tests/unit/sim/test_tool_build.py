@@ -114,9 +114,20 @@ def test_a_failure_says_what_to_do(output: str, want: str, tmp_path: Path, fake_
     assert (output in str(caught.value), want in str(caught.value)) == (True, True)
 
 
+def test_what_went_wrong_is_not_lost_among_the_packages(tmp_path: Path, fake_go: Callable[..., Path]) -> None:
+    packages = "for i in $(seq 99); do echo k8s.io/kubernetes/pkg/a$i; done"
+    fake_go(build=f'echo "k8s.io/a: compile: signal: killed"; {packages}; exit 1')
+    with pytest.raises(BuildError) as caught:
+        build_all([ETCD], cache=tmp_path / "cache")
+    assert str(caught.value).splitlines()[1:] == [
+        "  k8s.io/a: compile: signal: killed",
+        "go or its compiler was killed: most often too little memory (2 GiB free are enough).",
+    ]
+
+
 def test_a_killed_compiler_hints_at_memory(tmp_path: Path, fake_go: Callable[..., Path]) -> None:
     fake_go(build="kill -9 $$")
-    with pytest.raises(BuildError, match="go was killed by signal 9"):
+    with pytest.raises(BuildError, match="go or its compiler was killed: most often too little memory"):
         build_all([ETCD], cache=tmp_path / "cache")
 
 
