@@ -37,8 +37,9 @@ cel-cost: venv tools  ## What kube-apiserver estimates each CEL rule to cost.
 benchmark: venv tools  ## From apply to RUNNING, as a ratio to a RayCluster and RayJob written by hand (5 min).
 	$(PY) -m tests.benchmark.start_to_running
 
-generate: venv  ## Write what is generated: CRDs, the chart's copies.
+generate: venv  ## Write what is generated: CRDs, the chart's copies, the API reference.
 	@$(PY) -m torchtpu_operator.api.crd
+	@$(PY) -m torchtpu_operator.api.reference
 
 snapshot: venv  ## Keep this version's CRDs in tests/compat; later ones are held against them.
 	@$(PY) -m tests.compat.snapshot

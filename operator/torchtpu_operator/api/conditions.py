@@ -7,24 +7,27 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from torchtpu_operator.api.base import StatusModel
+from torchtpu_operator.api.base import ApiEnum, StatusModel
 from torchtpu_operator.api.timestamps import Timestamp, to_second
 
 MAX_CONDITION_MESSAGE = 1024  # bytes; the API allows 32,768, but a status must stay small, and people read one line
 
 
-class ConditionType(enum.StrEnum):
-    """Every condition type that we write."""
+class ConditionType(ApiEnum):
+    """Every condition type that we write, and what True means."""
 
-    READY = "Ready"
-    RECONCILING = "Reconciling"
-    STALLED = "Stalled"
-    SLICES_READY = "SlicesReady"
-    RAY_CLUSTER_READY = "RayClusterReady"
-    SUSPENDED = "Suspended"
-    COMPLETE = "Complete"
-    FAILED = "Failed"
-    SWEEP_HALTED = "SweepHalted"
+    SLICES_READY = "SlicesReady", "every slice of the job is Ready: all hosts, with all chips"
+    RAY_CLUSTER_READY = "RayClusterReady", "every host of every slice is in Ray, and only those"
+    SUSPENDED = "Suspended", "`spec.suspend` is true, nothing is held"
+    COMPLETE = (
+        "Complete",
+        "the program ended well; set once all slices are given back, so that nothing is spent after it",
+    )
+    FAILED = "Failed", "the job is over without success; set once all slices are given back"
+    READY = "Ready", "as asked for: a job that is running, suspended or succeeded, a slice with all its hosts"
+    RECONCILING = "Reconciling", "on its way without anybody's help: waiting, starting, restarting"
+    STALLED = "Stalled", "failed, or a person must act: the message says what"
+    SWEEP_HALTED = "SweepHalted", "on a class; not written yet"
 
 
 class Condition(StatusModel):

@@ -179,7 +179,7 @@ def _node(schema: Schema, path: str) -> Schema:
     return node
 
 
-class _Dumper(yaml.SafeDumper):
+class Dumper(yaml.SafeDumper):
     """Text of several lines as a block, so that a diff of the CRDs can be read."""
 
 
@@ -187,15 +187,13 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
-_Dumper.add_representer(str, _represent_text)
+Dumper.add_representer(str, _represent_text)
 
 
 def crd_files() -> dict[str, str]:
     """File name -> text, for `crds/`."""
     return {
-        f"{constants.GROUP}_{model.plural}.yaml": yaml.dump(
-            build_crd(model), Dumper=_Dumper, sort_keys=False, width=120
-        )
+        f"{constants.GROUP}_{model.plural}.yaml": yaml.dump(build_crd(model), Dumper=Dumper, sort_keys=False, width=120)
         for model in _NAMES
     }
 

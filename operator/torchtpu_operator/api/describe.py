@@ -27,7 +27,7 @@ def with_meanings(node: Mapping[str, Any]) -> str:
 
 def describe_spec(kind: str, spec: Schema) -> None:
     """Complete the descriptions of a spec's schema, in place."""
-    refused = {f"{entry.at}.{entry.field}": _refusal(entry) for entry in NOT_YET[kind]}
+    refused = {f"{entry.at}.{entry.field}": refusal(entry) for entry in NOT_YET[kind]}
     for path, node in _fields(spec, "spec"):
         if (inner := node.get("properties", {})) and all(f"{path}.{name}" in refused for name in inner):
             refused[path] = refused[f"{path}.{next(iter(inner))}"]
@@ -37,7 +37,8 @@ def describe_spec(kind: str, spec: Schema) -> None:
         _append(node, " ".join(fact for fact in facts if fact))
 
 
-def _refusal(entry: NotYet) -> str:
+def refusal(entry: NotYet) -> str:
+    """What a reader of a field's description is told."""
     return f"Not yet supported: {', '.join(entry.values)}." if entry.values else "Not yet supported: refused if given."
 
 

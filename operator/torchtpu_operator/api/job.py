@@ -68,8 +68,10 @@ class Budget(ApiModel):
     """What the job may use."""
 
     chip_hours: int | str = Field(
-        description="Chip-hours over all attempts, an integer or a decimal in quotes; the job is stopped before it "
-        'passes them. Example: 500 or "12.5".'
+        description="Chip-hours over all attempts, an integer or a decimal in quotes. Each slice counts from its claim or "
+        "its first node, whichever is later, until it is given back. The job fails (BudgetExhausted) before it passes "
+        "them: when what is used and what stopping may take, the grace and 60 s, reach the budget. Example: 500 or "
+        '"12.5".'
     )
 
 
@@ -78,7 +80,7 @@ class JobSpec(ApiModel):
 
     accelerator: str = Field(
         "",
-        description=f"TPU generation: {', '.join(CATALOGUE)}. Required. Example: v6e (v7x is GKE's tpu7x, Ironwood).",
+        description=f"TPU generation: {', '.join(CATALOGUE)}. v7x is GKE's tpu7x (Ironwood). Required. Example: v6e.",
         max_length=253,
     )
     topology: str = Field(
