@@ -28,7 +28,7 @@ class ApiEnum(enum.StrEnum):
     _value_: str
     meaning: str
 
-    def __new__(cls, value: str, meaning: str) -> Self:
+    def __new__(cls, value: str, meaning: str = "") -> Self:  # the default is for calls by value: ApiEnum("x")
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning

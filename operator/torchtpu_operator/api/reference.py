@@ -212,7 +212,7 @@ def _names() -> str:
 
 
 def _not_yet() -> str:
-    rows: list[tuple[str, ...]] = [
+    rows = [
         (kind, code(f"{entry.at}.{entry.field}"), ", ".join(map(code, entry.values)) or "at all", entry.instead)
         for kind, entries in NOT_YET.items()
         for entry in entries

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from torchtpu_operator.api.base import ApiEnum
 from torchtpu_operator.api.crd import crd_files, main
 from torchtpu_operator.api.rules import RULES
 
@@ -61,3 +62,46 @@ def validations(node: dict[str, Any]) -> Iterator[dict[str, str]]:
     for inner in ("items", "additionalProperties"):
         if isinstance(node.get(inner), dict):
             yield from validations(node[inner])
+
+
+def _seconds() -> dict[str, str]:
+    return {
+        f"{name}{path}": node["description"]
+        for name, crd in CRDS.items()
+        for path, node in fields(schema_of(crd), "")
+        if path.endswith("Seconds") and path.startswith(".spec")
+    }
+
+
+def test_every_duration_says_its_unit() -> None:
+    assert [path for path, text in _seconds().items() if "seconds" not in text] == []
+
+
+def test_what_runs_out_says_when_its_clock_starts() -> None:
+    """A bound on a back-off or on the life of a node begins where its field says so in other words."""
+    starts = ("clock", "after its start", "from when", "how long the nodes", "longest wait before")
+    assert [path for path, text in _seconds().items() if not any(word in text.lower() for word in starts)] == []
+
+
+def test_every_word_has_a_meaning() -> None:
+    def words(kind: type[ApiEnum]) -> Iterator[ApiEnum]:
+        yield from kind
+        for inner in kind.__subclasses__():
+            yield from words(inner)
+
+    assert [word for kind in ApiEnum.__subclasses__() for word in words(kind) if not word.meaning] == []
+
+
+def test_descriptions_are_sentences() -> None:
+    """They end as sentences do; a list of words and meanings may stand behind."""
+    odd = [
+        f"{name}{path}"
+        for name, crd in CRDS.items()
+        for path, node in fields(schema_of(crd), "")
+        if (text := node.get("description", ""))
+        and not (
+            (text[0].isupper() or text.startswith(("metadata.", "uid ", "metav1.")))
+            and text.partition("\n")[0].endswith(".")
+        )
+    ]
+    assert odd == []
