@@ -39,10 +39,10 @@ class Condition(StatusModel):
     )
     reason: str = Field(description="Why it is so, in one word for programs. Example: Stockout.", max_length=1024)
     message: str = Field(
-        "", description="What is the case and what happens or is needed next, for people.", max_length=32768
+        default="", description="What is the case and what happens or is needed next, for people.", max_length=32768
     )
     last_transition_time: Timestamp = Field(description="When the status of the condition last changed.")
-    observed_generation: int = Field(0, description="metadata.generation that the condition was judged from.")
+    observed_generation: int = Field(default=0, description="metadata.generation that the condition was judged from.")
 
 
 def set_condition(

@@ -10,13 +10,13 @@ class Backoff(ApiModel):
     """Wait between two attempts: doubled with every restart of the job so far, up to a limit."""
 
     initial_seconds: int = Field(
-        10,
+        default=10,
         description="Wait before the first restart, in seconds. Its clock starts when the attempt has ended; lost "
         "slices are replaced meanwhile.",
         ge=0,
         le=86400,
     )
-    max_seconds: int = Field(600, description="Longest wait before a restart, in seconds.", ge=0, le=86400)
+    max_seconds: int = Field(default=600, description="Longest wait before a restart, in seconds.", ge=0, le=86400)
 
 
 class ExitCodeOperator(ApiEnum):
@@ -55,28 +55,28 @@ class FailurePolicy(ApiModel):
     that ends by suspend or by a deadline counts as neither."""
 
     max_restarts: int = Field(
-        0,
+        default=0,
         description="Restarts after failures of the entrypoint, over the life of the job. 0: the first failure ends it.",
         ge=0,
         le=1000000,
     )
     max_disruptions: int = Field(
-        20,
+        default=20,
         description="Restarts after disruptions, over the life of the job: preemption, maintenance, a lost host or "
         "head, and the first two starts in a row that break before the program runs.",
         ge=0,
         le=1000000,
     )
-    backoff: Backoff = Field(Backoff(), description="Wait between two attempts.")
+    backoff: Backoff = Field(default=Backoff(), description="Wait between two attempts.")
     no_progress_seconds: int | None = Field(
-        None,
+        default=None,
         description="End an attempt, as a failure, when no rank has printed a line or touched its heartbeat file for so "
         "many seconds. Its clock starts again with each sign of life. Unset: never.",
         ge=60,
         le=constants.MAX_INT,
     )
     rules: tuple[FailureRule, ...] = Field(
-        (),
+        default=(),
         description="Rules by exit code; the first one that matches decides. Without a match, or without an exit code: "
         "Restart. Example: [{action: Fail, onExitCodes: {operator: In, values: [2]}}].",
         max_length=20,

@@ -34,12 +34,12 @@ class WorkingDir(ApiModel):
     """The folder that the entrypoint runs in: exactly one source."""
 
     config_map: ConfigMapSource | None = Field(
-        None,
+        default=None,
         description="A ConfigMap whose keys become files, mounted read-only in head and workers; at most 1 MiB. "
         "Example: {name: code}.",
     )
     uri: str | None = Field(
-        None,
+        default=None,
         description="A zip that Ray fetches at the start of each attempt: gs://..., s3://... or https://..., ending in "
         ".zip. Example: gs://acme/code.zip.",
         max_length=2048,
@@ -52,12 +52,12 @@ class RuntimeEnv(OpenModel):
     model_config = OpenModel.model_config | {"alias_generator": None}
 
     working_dir: str | None = Field(
-        None,
+        default=None,
         description="A zip that Ray fetches; not together with spec.workingDir. Example: gs://acme/code.zip.",
         max_length=2048,
     )
     env_vars: dict[str, str] | None = Field(
-        None,
+        default=None,
         description="Environment variables of the Ray workers. Prefer spec.env, which takes secrets too. Example: "
         "{WANDB_MODE: offline}.",
         max_length=MAX_ENV,
@@ -79,56 +79,56 @@ class JobSpec(ApiModel):
     """What to run, on how many slices of which shape, for how long."""
 
     accelerator: str = Field(
-        "",
+        default="",
         description=f"TPU generation: {', '.join(CATALOGUE)}. v7x is GKE's tpu7x (Ironwood). Required. Example: v6e.",
         max_length=253,
     )
     topology: str = Field(
-        "",
+        default="",
         description="Chips of one slice along each axis, as GKE writes it: two axes for v5e and v6e, three for v4, v5p "
         "and v7x, the smaller first. Required. Example: 4x4, or 2x2x4.",
         max_length=253,
     )
     num_slices: int = Field(
-        1,
+        default=1,
         description=f"Slices of this topology, 1 to {constants.MAX_SLICES}, all in one zone. More than one takes a "
         "topology of several hosts, or launcher Driver.",
     )
     chips_per_host: int | None = Field(
-        None,
+        default=None,
         description="Chips of one host, where the shape leaves a choice: v5e and v6e 2x4 are one host of 8 chips or two "
         "hosts of 4. Unset: the single host. Example: 4.",
     )
     slice_class_name: str | None = Field(
-        None,
+        default=None,
         description="TPUSliceClass that the capacity comes from. Unset: the default class of the cluster; what was "
         "taken is pinned in status.resolved.sliceClassName. Example: spot.",
         min_length=1,
         max_length=253,
     )
     offers: tuple[str, ...] | None = Field(
-        None,
+        default=None,
         description="Use only these offers of the class, in the order of the class. Unset: all. Example: [reserved].",
         min_length=1,
         max_length=32,
         json_schema_extra={"x-kubernetes-list-type": "set"},
     )
-    launcher: Launcher = Field(Launcher.PER_DEVICE, description="What starts the workers.")
+    launcher: Launcher = Field(default=Launcher.PER_DEVICE, description="What starts the workers.")
     entrypoint: str = Field(
-        "",
+        default="",
         description="Command line for bash, as long and with as many lines and quotes as you like; it arrives as it is "
         "written. Required. Example: python train.py --steps 1000.",
         max_length=65536,
     )
     image: str | None = Field(
-        None,
+        default=None,
         description="Image of head and workers, with Ray, PyTorch and torch_tpu in it. Unset: jobDefaults.image of the "
         "class. Example: us-docker.pkg.dev/acme/ml/ray-torchtpu:2.60.0.",
         min_length=1,
         max_length=1024,
     )
     ray_version: str | None = Field(
-        None,
+        default=None,
         description="Ray version of the image; the job fails before its program starts if the Ray head says another "
         f"one. At least {_dotted(constants.MIN_RAY)}, with several slices {_dotted(constants.MIN_RAY_SEVERAL_SLICES)}. "
         "Unset: jobDefaults.rayVersion of the class, or whatever the image has. Example: 2.60.0.",
@@ -136,68 +136,69 @@ class JobSpec(ApiModel):
         pattern=constants.RAY_VERSION,
     )
     working_dir: WorkingDir | None = Field(
-        None,
+        default=None,
         description="Folder with the program: the entrypoint runs in it, and Python finds modules there. Unset: the "
         "image's own. Example: {configMap: {name: code}}.",
     )
     checkpoint_dir: str | None = Field(
-        None,
+        default=None,
         description="Where the program keeps its checkpoints; it gets the value as TORCHTPU_CHECKPOINT_DIR, the same "
         "over attempts and suspends. The operator itself does nothing there. Example: gs://acme/run7.",
         min_length=1,
         max_length=2048,
     )
     runtime_env: RuntimeEnv | None = Field(
-        None, description="Ray's runtime environment of the job, set up at each attempt. Example: {pip: [einops]}."
+        default=None,
+        description="Ray's runtime environment of the job, set up at each attempt. Example: {pip: [einops]}.",
     )
     env: tuple[EnvVar, ...] | None = Field(
-        None,
+        default=None,
         description="Environment variables of the container `ray` of head and workers, as in a pod; names that the "
         "operator sets are refused. Example: [{name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf, key: token}}}].",
         max_length=MAX_ENV,
         json_schema_extra=BY_NAME,
     )
     template: PodTemplate | None = Field(
-        None,
+        default=None,
         description="Pod overlay for head and workers, by the rules of strategic merge: laid over the operator's pod "
         "and jobDefaults.template of the class. The main container is named `ray`. Example: {spec: "
         "{serviceAccountName: trainer}}.",
     )
     head: PodRole | None = Field(
-        None, description="What applies to the Ray head alone, a CPU pod. Example: {template: {spec: {...}}}."
+        default=None, description="What applies to the Ray head alone, a CPU pod. Example: {template: {spec: {...}}}."
     )
     worker: PodRole | None = Field(
-        None,
+        default=None,
         description="What applies to the Ray workers alone, one pod per TPU host. Example: {template: {spec: {...}}}.",
     )
     suspend: bool = Field(
-        False,
+        default=False,
         description="True: stop the program with its grace, give all capacity back and keep the job. False: go on, with "
         "a new attempt.",
     )
     managed_by: str = Field(
-        constants.MANAGED_BY,
+        default=constants.MANAGED_BY,
         description="Controller of this job. With any other value the operator keeps its hands off.",
         max_length=63,
     )
     priority_class_name: str | None = Field(
-        None,
+        default=None,
         description="PriorityClass. Of jobs that wait, the one with the higher value is served first, then the older "
         "one; nothing that runs is preempted for it. Set on the pods of later attempts too. Example: high.",
         max_length=253,
     )
     failure_policy: FailurePolicy = Field(
-        FailurePolicy(), description="When a job that broke off is started again. Example: {maxRestarts: 3}."
+        default=FailurePolicy(), description="When a job that broke off is started again. Example: {maxRestarts: 3}."
     )
     queue_deadline_seconds: int | None = Field(
-        None,
+        default=None,
         description="Longest single wait for the limits of the class, or for a class that is paused, in seconds; then "
         "the job fails. Its clock starts with each such wait. Unset: no end. Example: 86400.",
         ge=1,
         le=constants.MAX_INT,
     )
     capacity_deadline_seconds: int | None = Field(
-        14400,
+        default=14400,
         description="Longest single wait for chips, in seconds; then the job fails. Its clock starts with the first "
         "request to GKE, or with the loss if a job that still holds slices waits for others; it ends when all slices "
         "are Ready, or at suspend.",
@@ -205,14 +206,14 @@ class JobSpec(ApiModel):
         le=constants.MAX_INT,
     )
     start_deadline_seconds: int | None = Field(
-        1800,
+        default=1800,
         description="Longest start of one attempt, in seconds; then the job fails. Its clock starts when all slices are "
         "Ready and ends when the program runs.",
         ge=1,
         le=constants.MAX_INT,
     )
     active_deadline_seconds: int | None = Field(
-        None,
+        default=None,
         description="Longest life of the job, in seconds, over all attempts and the waits between them; then it fails. "
         "Its clock starts with the first attempt, and again with the first one after a resume. Unset: no end. Example: "
         "604800.",
@@ -220,23 +221,23 @@ class JobSpec(ApiModel):
         le=constants.MAX_INT,
     )
     stop_grace_period_seconds: int = Field(
-        60,
+        default=60,
         description="Time to write a last checkpoint, in seconds: its clock starts with SIGTERM to every rank and ends "
         "with SIGKILL, whenever the job is stopped (suspend, deletion, a deadline). A change reaches the program with its next "
         "attempt.",
         ge=0,
         le=3600,
     )
-    budget: Budget | None = Field(None, description="What the job may use. Example: {chipHours: 500}.")
+    budget: Budget | None = Field(default=None, description="What the job may use. Example: {chipHours: 500}.")
     log_retention_seconds: int = Field(
-        3600,
+        default=3600,
         description="How long the Ray head, a CPU pod, stays for its logs, in seconds; 0 removes it at once. Its clock "
         "starts when the job is over and its slices are given back. A suspended job keeps no head.",
         ge=0,
         le=constants.MAX_INT,
     )
     ttl_seconds_after_finished: int | None = Field(
-        None,
+        default=None,
         description="Delete the job so many seconds after its end; the clock starts at status.completionTime. Unset: "
         "keep it. Ignored, with a Warning event, on objects that Argo or Flux track: they would make it again and so "
         "run it again. Example: 86400.",
@@ -257,7 +258,7 @@ class TorchTPUJob(ApiObject):
     kind: Literal["TorchTPUJob"] = "TorchTPUJob"
     spec: JobSpec = Field(description="What to run, on how many slices of which shape, for how long.")
     status: JobStatus = Field(
-        JobStatus(),
+        default=JobStatus(),
         description="What the operator has done, what it waits for, and why. Written by the operator alone.",
     )
 

@@ -31,7 +31,7 @@ class LabelSelectorRequirement(ApiModel):
     key: str = Field(description="Label that the requirement looks at. Example: team.", max_length=317)
     operator: str = Field(description="In, NotIn (of values), Exists or DoesNotExist.", max_length=16)
     values: tuple[str, ...] | None = Field(
-        None, description="Values for In and NotIn. Example: [nlp, vision].", max_length=64
+        default=None, description="Values for In and NotIn. Example: [nlp, vision].", max_length=64
     )
 
 
@@ -39,10 +39,12 @@ class LabelSelector(ApiModel):
     """metav1.LabelSelector: an empty one matches everything."""
 
     match_labels: dict[str, str] | None = Field(
-        None, description="Labels that must all be there. Example: {team: nlp}.", max_length=64
+        default=None, description="Labels that must all be there. Example: {team: nlp}.", max_length=64
     )
     match_expressions: tuple[LabelSelectorRequirement, ...] | None = Field(
-        None, description="Requirements that must all hold. Example: [{key: team, operator: Exists}].", max_length=32
+        default=None,
+        description="Requirements that must all hold. Example: [{key: team, operator: Exists}].",
+        max_length=32,
     )
 
 
@@ -51,14 +53,18 @@ class Reservation(ApiModel):
 
     name: str = Field(description="Name of the reservation. Example: v6e-res.", min_length=1, max_length=63)
     project: str | None = Field(
-        None, description="Project that owns it, if it is shared from another one. Unset: the cluster's.", max_length=63
+        default=None,
+        description="Project that owns it, if it is shared from another one. Unset: the cluster's.",
+        max_length=63,
     )
     block: str | None = Field(
-        None, description="Block of the reservation, to stay within it. Unset: any.", max_length=63
+        default=None, description="Block of the reservation, to stay within it. Unset: any.", max_length=63
     )
-    sub_block: str | None = Field(None, description="Sub-block of that block. Unset: any. Needs block.", max_length=63)
+    sub_block: str | None = Field(
+        default=None, description="Sub-block of that block. Unset: any. Needs block.", max_length=63
+    )
     chips: int | None = Field(
-        None,
+        default=None,
         description="Chips to take from the reservation at one time, all classes together; where several offers name "
         "it, the smallest value holds. Unset: no bound. Example: 256.",
         ge=1,
@@ -70,7 +76,7 @@ class FlexStart(ApiModel):
     """Flex-start: GKE finds the chips when it can and takes them back after a fixed time."""
 
     max_run_duration_seconds: int = Field(
-        604800, description="How long the nodes may live, in seconds.", ge=600, le=604800
+        default=604800, description="How long the nodes may live, in seconds.", ge=600, le=604800
     )
 
 
@@ -95,44 +101,44 @@ class Offer(ApiModel):
         description="How GKE is asked for the chips. Required, so that a lost field never means on-demand."
     )
     zones: tuple[str, ...] = Field(
-        (),
+        default=(),
         description="Zones to try, in order. Required but for type Existing. Example: [us-east5-b, us-east5-a].",
         max_length=16,
     )
     provisioning: Provisioning = Field(
-        Provisioning.CREATE,
+        default=Provisioning.CREATE,
         description="How nodes come into the pool. FlexStart always scales up.",
     )
     reservation: Reservation | None = Field(
-        None, description="The reservation; for type Reservation, which needs it. Example: {name: v6e-res}."
+        default=None, description="The reservation; for type Reservation, which needs it. Example: {name: v6e-res}."
     )
-    flex_start: FlexStart | None = Field(None, description="Settings; for type FlexStart.")
-    existing: Existing | None = Field(None, description="Which pools; for type Existing, which needs it.")
+    flex_start: FlexStart | None = Field(default=None, description="Settings; for type FlexStart.")
+    existing: Existing | None = Field(default=None, description="Which pools; for type Existing, which needs it.")
     accelerators: tuple[str, ...] = Field(
-        (), description="Only for jobs on these accelerators. Empty: all. Example: [v6e].", max_length=8
+        default=(), description="Only for jobs on these accelerators. Empty: all. Example: [v6e].", max_length=8
     )
     wait_seconds: int | None = Field(
-        None,
+        default=None,
         description="Longest wait of one request for its nodes, in seconds; then the next offer is tried. Its clock "
         "starts when GKE has accepted the request. Unset: 2700 for Create, 1800 for ScaleUp.",
         ge=60,
         le=constants.MAX_INT,
     )
     max_chips: int | None = Field(
-        None,
+        default=None,
         description="Chips in use from this offer at one time. Unset: no bound. Example: 64.",
         ge=1,
         le=constants.MAX_INT,
     )
     price_per_chip_hour: str | None = Field(
-        None,
+        default=None,
         description="Price of one chip for one hour, in a currency of your choice, a decimal in quotes; the jobs' "
         'status.usage.estimatedCost is computed from it. Example: "1.20".',
         max_length=16,
         pattern=r"^[0-9]+(\.[0-9]+)?$",
     )
     workload_policy: str | None = Field(
-        None,
+        default=None,
         description="For v7x on several hosts: name of the Compute Engine workload policy in the region of the pool, "
         "whose topology is the slice's. Unset: torchtpu-<GKE accelerator>-<topology>. Example: "
         "torchtpu-tpu7x-2x2x2.",
@@ -147,21 +153,21 @@ class SliceOffer(ApiModel):
     name: str = Field(description="Name of the offer in its class.", max_length=63)
     type: OfferType = Field(description="How GKE was asked for the chips.")
     zone: str = Field(description="Zone of the node pool. Example: us-east5-b.", max_length=63)
-    provisioning: Provisioning = Field(Provisioning.CREATE, description="How nodes come into the pool.")
-    reservation: Reservation | None = Field(None, description="The reservation drawn on.")
-    flex_start: FlexStart | None = Field(None, description="Settings of flex-start.")
+    provisioning: Provisioning = Field(default=Provisioning.CREATE, description="How nodes come into the pool.")
+    reservation: Reservation | None = Field(default=None, description="The reservation drawn on.")
+    flex_start: FlexStart | None = Field(default=None, description="Settings of flex-start.")
     wait_seconds: int | None = Field(
-        None,
+        default=None,
         description="Longest wait of the request for its nodes, in seconds, from when GKE has accepted it. Unset: 2700 "
         "for Create, 1800 for ScaleUp.",
         ge=60,
         le=constants.MAX_INT,
     )
     price_per_chip_hour: str | None = Field(
-        None, description="Price of one chip for one hour, a decimal.", max_length=16
+        default=None, description="Price of one chip for one hour, a decimal.", max_length=16
     )
     workload_policy: str | None = Field(
-        None, description="Workload policy of a v7x slice on several hosts.", max_length=63
+        default=None, description="Workload policy of a v7x slice on several hosts.", max_length=63
     )
 
 
@@ -169,7 +175,7 @@ class Taint(ApiModel):
     """A taint on the nodes."""
 
     key: str = Field(description="Key of the taint. Example: team.", min_length=1, max_length=253)
-    value: str = Field("", description="Value of the taint. Example: nlp.", max_length=63)
+    value: str = Field(default="", description="Value of the taint. Example: nlp.", max_length=63)
     effect: str = Field(description="NoSchedule, PreferNoSchedule or NoExecute.", max_length=32)
 
 
@@ -177,7 +183,7 @@ class Maintenance(ApiModel):
     """What GKE may do to the nodes while they are in use."""
 
     exclude_upgrades: bool = Field(
-        False, description="True: no automatic node upgrades until the end of support of the pool's version."
+        default=False, description="True: no automatic node upgrades until the end of support of the pool's version."
     )
 
 
@@ -185,7 +191,7 @@ class NodePoolTemplate(ApiModel):
     """What the node pools of a class look like beside what the shape and the offer decide."""
 
     service_account: str | None = Field(
-        None,
+        default=None,
         description="Google service account of the nodes, an e-mail address. Unset: the cluster's default.",
         max_length=254,
     )
@@ -195,7 +201,7 @@ class NodePoolTemplate(ApiModel):
         max_length=32,
     )
     taints: tuple[Taint, ...] = Field(
-        (),
+        default=(),
         description="Taints on the nodes, beside the operator's own; worker pods tolerate them. Example: [{key: team, value: "
         "nlp, effect: NoSchedule}].",
         max_length=16,
@@ -206,22 +212,24 @@ class NodePoolTemplate(ApiModel):
         max_length=32,
     )
     disk_type: str | None = Field(
-        None,
+        default=None,
         description="Boot disk type. Unset: what suits the generation. Example: hyperdisk-balanced.",
         max_length=63,
     )
-    disk_size_gb: int | None = Field(None, description="Boot disk size in GB. Unset: 100.", ge=10, le=65536)
+    disk_size_gb: int | None = Field(default=None, description="Boot disk size in GB. Unset: 100.", ge=10, le=65536)
     max_pods_per_node: int | None = Field(
-        None, description="Pods per node, at most; fewer save pod addresses. Unset: 15.", ge=8, le=256
+        default=None, description="Pods per node, at most; fewer save pod addresses. Unset: 15.", ge=8, le=256
     )
     image_streaming: bool = Field(
-        False, description="True: start containers before their image is wholly there (GKE image streaming)."
+        default=False, description="True: start containers before their image is wholly there (GKE image streaming)."
     )
-    secure_boot: bool = Field(False, description="True: shielded nodes with secure boot, beside integrity monitoring.")
+    secure_boot: bool = Field(
+        default=False, description="True: shielded nodes with secure boot, beside integrity monitoring."
+    )
     network_config: dict[str, Any] | None = Field(
-        None, description="GKE's NodeNetworkConfig, as its API has it. Example: {enablePrivateNodes: true}."
+        default=None, description="GKE's NodeNetworkConfig, as its API has it. Example: {enablePrivateNodes: true}."
     )
     maintenance: Maintenance | None = Field(
-        None,
+        default=None,
         description="What GKE may do to the nodes while they are in use. Example: {excludeUpgrades: true}.",
     )

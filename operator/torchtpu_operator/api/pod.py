@@ -20,13 +20,13 @@ class EnvVar(OpenModel):
 
     name: str = Field(description="Name of the variable. Example: HF_TOKEN.", max_length=253)
     value: str | None = Field(
-        None,
+        default=None,
         description="Its value. $(OTHER) is replaced by a variable that stands before it, as in a pod. Not together with "
         "valueFrom.",
         max_length=131072,
     )
     value_from: dict[str, Any] | None = Field(
-        None,
+        default=None,
         description="Where the value comes from, as in a pod: secretKeyRef, configMapKeyRef, fieldRef or "
         "resourceFieldRef. Example: {secretKeyRef: {name: hf, key: token}}.",
     )
@@ -36,10 +36,10 @@ class Resources(OpenModel):
     """Requests and limits of one container."""
 
     limits: dict[str, int | str] | None = Field(
-        None, description="Limits by resource. Example: {memory: 64Gi}.", max_length=32
+        default=None, description="Limits by resource. Example: {memory: 64Gi}.", max_length=32
     )
     requests: dict[str, int | str] | None = Field(
-        None, description="Requests by resource. Example: {cpu: 8}.", max_length=32
+        default=None, description="Requests by resource. Example: {cpu: 8}.", max_length=32
     )
 
 
@@ -51,29 +51,29 @@ class ContainerOverlay(OpenModel):
         description="Name of the container; `ray` is the main container of head and workers.", max_length=63
     )
     image: str | None = Field(
-        None,
+        default=None,
         description="Image of the container. Required but for `ray`, which has spec.image. Example: busybox:1.37.",
         max_length=1024,
     )
     command: tuple[str, ...] | None = Field(
-        None,
+        default=None,
         description="Command of an added container; not for `ray`, whose start command is KubeRay's.",
         max_length=64,
     )
     args: tuple[str, ...] | None = Field(
-        None,
+        default=None,
         description="Arguments of an added container; not for `ray`, whose start command is KubeRay's.",
         max_length=64,
     )
     env: tuple[EnvVar, ...] | None = Field(
-        None,
+        default=None,
         description="Environment variables; an entry of the same name replaces the operator's default. Example: [{name: "
         'OMP_NUM_THREADS, value: "8"}].',
         max_length=MAX_ENV,
         json_schema_extra=BY_NAME,
     )
     resources: Resources | None = Field(
-        None,
+        default=None,
         description="Requests and limits. Of `ray` in a worker, google.com/tpu is the operator's; CPU and memory are by "
         "default most of the host. Example: {limits: {memory: 64Gi}}.",
     )
@@ -85,26 +85,28 @@ class PodOverlaySpec(OpenModel):
     tolerations, securityContext, imagePullSecrets and so on."""
 
     containers: tuple[ContainerOverlay, ...] | None = Field(
-        None,
+        default=None,
         description="Containers, merged by name; `ray` is the main container, others are sidecars. Example: [{name: "
         "ray, volumeMounts: [{name: data, mountPath: /data}]}].",
         max_length=MAX_CONTAINERS,
         json_schema_extra=BY_NAME,
     )
     init_containers: tuple[ContainerOverlay, ...] | None = Field(
-        None,
+        default=None,
         description="Init containers, run before Ray starts; merged by name.",
         max_length=MAX_CONTAINERS,
         json_schema_extra=BY_NAME,
     )
     node_selector: dict[str, str] | None = Field(
-        None,
+        default=None,
         description="Node labels that the pod needs. In workers, the labels that pin them to their slice are the "
         "operator's. Example: {disk: fast}.",
         max_length=64,
     )
     restart_policy: str | None = Field(
-        None, description="The operator's, so that a lost host rebuilds its whole slice: leave it unset.", max_length=16
+        default=None,
+        description="The operator's, so that a lost host rebuilds its whole slice: leave it unset.",
+        max_length=16,
     )
 
 
@@ -112,22 +114,22 @@ class PodOverlayMeta(ApiModel):
     """Metadata laid over that of the pod."""
 
     labels: dict[str, str] | None = Field(
-        None,
+        default=None,
         description="Labels added to the pod. Those that begin with ray.io/, torchtpu.dev/ or app.kubernetes.io/name are "
         "taken. Example: {team: nlp}.",
         max_length=64,
     )
     annotations: dict[str, str] | None = Field(
-        None, description='Annotations added to the pod. Example: {gke-gcsfuse/volumes: "true"}.', max_length=64
+        default=None, description='Annotations added to the pod. Example: {gke-gcsfuse/volumes: "true"}.', max_length=64
     )
 
 
 class PodTemplate(ApiModel):
     """A pod overlay: what users lay over the pods that the operator builds."""
 
-    metadata: PodOverlayMeta | None = Field(None, description="Labels and annotations added to the pods.")
+    metadata: PodOverlayMeta | None = Field(default=None, description="Labels and annotations added to the pods.")
     spec: PodOverlaySpec | None = Field(
-        None,
+        default=None,
         description="Pod spec laid over the operator's: volumes, service account, tolerations, sidecars and so on. "
         "Example: {serviceAccountName: trainer}.",
     )
@@ -136,4 +138,6 @@ class PodTemplate(ApiModel):
 class PodRole(ApiModel):
     """What applies to the pods of one role alone."""
 
-    template: PodTemplate | None = Field(None, description="Pod overlay for this role, laid over spec.template.")
+    template: PodTemplate | None = Field(
+        default=None, description="Pod overlay for this role, laid over spec.template."
+    )

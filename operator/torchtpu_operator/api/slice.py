@@ -42,15 +42,15 @@ class SliceReclaim(ApiModel):
     """The class's reclaim settings, and the namespace that they tie the slice to."""
 
     idle_seconds: int = Field(
-        0,
+        default=0,
         description="How long the slice stays for the next job, in seconds; 0: deleted unless a waiting job takes it. "
         "Its clock starts at status.releasedAt.",
         ge=0,
         le=constants.MAX_INT,
     )
-    reuse: Reuse = Field(Reuse.NAMESPACE, description="Which jobs may take it over.")
+    reuse: Reuse = Field(default=Reuse.NAMESPACE, description="Which jobs may take it over.")
     namespace: str | None = Field(
-        None, description="Namespace of the job that it was made for. Unset: made by hand.", max_length=63
+        default=None, description="Namespace of the job that it was made for. Unset: made by hand.", max_length=63
     )
 
 
@@ -63,7 +63,9 @@ class SliceNodePool(NodePoolTemplate):
         max_length=40,
         pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$",
     )
-    managed: bool = Field(True, description="False for an adopted pool, which is never written to and never deleted.")
+    managed: bool = Field(
+        default=True, description="False for an adopted pool, which is never written to and never deleted."
+    )
 
 
 class ClaimRef(ApiModel):
@@ -74,7 +76,7 @@ class ClaimRef(ApiModel):
     uid: str = Field(description="uid of the job.", max_length=64)
     slice_index: int = Field(description="Which of the job's slices it is, from 0.", ge=0, le=15)
     sequence: int = Field(
-        0,
+        default=0,
         description="Which request for that index it answers; the number goes up when the job gives the slice up.",
         ge=0,
         le=constants.MAX_INT,
@@ -89,28 +91,28 @@ class SliceSpec(ApiModel):
     accelerator: str = Field(description=f"TPU generation: {', '.join(CATALOGUE)}.", max_length=253)
     topology: str = Field(description="Chips of the slice along each axis. Example: 4x4.", max_length=253)
     chips_per_host: int | None = Field(
-        None,
+        default=None,
         description="Chips of one host, where the shape leaves a choice: v5e and v6e 2x4. Unset: 8, the single host.",
     )
     offer: SliceOffer = Field(description="The offer and zone, as they were when the slice was made.")
     node_pool: SliceNodePool = Field(description="The node pool of the slice.")
     max_lifetime_seconds: int | None = Field(
-        None,
+        default=None,
         description="GKE itself ends each node so many seconds after its start, also when the operator is down. Unset: "
         "never, as with reservations.",
         ge=600,
         le=604800,
     )
-    reclaim: SliceReclaim = Field(SliceReclaim(), description="What happens when the job lets go of it.")
+    reclaim: SliceReclaim = Field(default=SliceReclaim(), description="What happens when the job lets go of it.")
     reclaim_policy: ReclaimPolicy | None = Field(
-        None,
+        default=None,
         description="What happens when nobody claims it. Unset: Delete if it was made for a job, else Retain.",
     )
     unschedulable: bool = Field(
-        False, description="True: no further job is given this slice; the one that holds it goes on."
+        default=False, description="True: no further job is given this slice; the one that holds it goes on."
     )
     claim_ref: ClaimRef | None = Field(
-        None, description="The job that holds it. Unset: available. The operator alone writes it."
+        default=None, description="The job that holds it. Unset: available. The operator alone writes it."
     )
 
 
@@ -123,16 +125,20 @@ class SliceOperation(StatusModel):
     )
     type: str = Field(description="CREATE_NODE_POOL, DELETE_NODE_POOL or SET_NODE_POOL_SIZE.", max_length=64)
     started_at: Timestamp = Field(description="When the intent was written.")
-    status: str = Field("", description="Last status: PENDING, RUNNING, DONE or ABORTING.", max_length=32)
-    accepted_at: Timestamp | None = Field(None, description="When GKE had accepted it; waitSeconds counts from here.")
+    status: str = Field(default="", description="Last status: PENDING, RUNNING, DONE or ABORTING.", max_length=32)
+    accepted_at: Timestamp | None = Field(
+        default=None, description="When GKE had accepted it; waitSeconds counts from here."
+    )
 
 
 class SliceNodes(StatusModel):
     """Nodes of the slice."""
 
-    desired: int = Field(0, description="Hosts of the slice.")
-    ready: int = Field(0, description="Nodes of the pool that are Ready and show all their chips as google.com/tpu.")
-    summary: str = Field("", description="Both, for columns. Example: 3/4.", max_length=16)
+    desired: int = Field(default=0, description="Hosts of the slice.")
+    ready: int = Field(
+        default=0, description="Nodes of the pool that are Ready and show all their chips as google.com/tpu."
+    )
+    summary: str = Field(default="", description="Both, for columns. Example: 3/4.", max_length=16)
 
     @classmethod
     def counted(cls, *, ready: int, desired: int) -> "SliceNodes":
@@ -143,9 +149,9 @@ class SliceNodes(StatusModel):
 class SliceUsage(StatusModel):
     """Life total of the slice."""
 
-    chip_seconds: int = Field(0, description="Chip-seconds up to `since`, whoever held the slice.")
+    chip_seconds: int = Field(default=0, description="Chip-seconds up to `since`, whoever held the slice.")
     since: Timestamp | None = Field(
-        None, description="From when the running interval is still to be added; absent: no node lives."
+        default=None, description="From when the running interval is still to be added; absent: no node lives."
     )
 
 
@@ -153,47 +159,51 @@ class SliceFailure(StatusModel):
     """Why the slice failed."""
 
     reason: str = Field(description="Reason of the failure. Example: Stockout.", max_length=128)
-    message: str = Field("", description="What GKE said, and what to do.", max_length=constants.MAX_MESSAGE)
-    at: Timestamp | None = Field(None, description="When it was seen.")
+    message: str = Field(default="", description="What GKE said, and what to do.", max_length=constants.MAX_MESSAGE)
+    at: Timestamp | None = Field(default=None, description="When it was seen.")
 
 
 class SliceRetry(StatusModel):
     """Back-off after an answer that will change by itself."""
 
     reason: str = Field(description="Why the call is made again.", max_length=128)
-    failures: int = Field(0, description="How often in a row.")
+    failures: int = Field(default=0, description="How often in a row.")
     at: Timestamp = Field(description="The call is not made again before this moment.")
 
 
 class SliceStatus(StatusModel):
     """Where the slice is in its life."""
 
-    observed_generation: int = Field(-1, description="metadata.generation that this status is about; -1: not yet seen.")
+    observed_generation: int = Field(
+        default=-1, description="metadata.generation that this status is about; -1: not yet seen."
+    )
     phase: SlicePhase | None = Field(
-        None, description="Where the slice is in its life, in one word. For people; programs read conditions."
+        default=None, description="Where the slice is in its life, in one word. For people; programs read conditions."
     )
     message: str = Field(
-        "",
+        default="",
         description="One line: what the slice is doing or waiting for, why, and what happens or is needed next.",
         max_length=constants.MAX_MESSAGE,
     )
-    operation: SliceOperation | None = Field(None, description="The GKE operation that is under way.")
-    nodes: SliceNodes = Field(SliceNodes(), description="Nodes of the slice.")
-    usage: SliceUsage = Field(SliceUsage(), description="What the slice has used in its life.")
-    created_at: Timestamp | None = Field(None, description="When GKE had accepted the node pool.")
-    ready_at: Timestamp | None = Field(None, description="When all nodes were Ready first.")
-    first_node_at: Timestamp | None = Field(None, description="When its first node appeared: from then on it costs.")
-    degraded_at: Timestamp | None = Field(None, description="Since when a host is lost.")
+    operation: SliceOperation | None = Field(default=None, description="The GKE operation that is under way.")
+    nodes: SliceNodes = Field(default=SliceNodes(), description="Nodes of the slice.")
+    usage: SliceUsage = Field(default=SliceUsage(), description="What the slice has used in its life.")
+    created_at: Timestamp | None = Field(default=None, description="When GKE had accepted the node pool.")
+    ready_at: Timestamp | None = Field(default=None, description="When all nodes were Ready first.")
+    first_node_at: Timestamp | None = Field(
+        default=None, description="When its first node appeared: from then on it costs."
+    )
+    degraded_at: Timestamp | None = Field(default=None, description="Since when a host is lost.")
     released_at: Timestamp | None = Field(
-        None, description="When the last job let go of it; idleSeconds counts from here."
+        default=None, description="When the last job let go of it; idleSeconds counts from here."
     )
     notice_seconds: int | None = Field(
-        None, description="Seconds of notice before a preemption. Reserved: not written yet."
+        default=None, description="Seconds of notice before a preemption. Reserved: not written yet."
     )
-    retry: SliceRetry | None = Field(None, description="Back-off after an answer that will change by itself.")
-    failure: SliceFailure | None = Field(None, description="Why it failed.")
+    retry: SliceRetry | None = Field(default=None, description="Back-off after an answer that will change by itself.")
+    failure: SliceFailure | None = Field(default=None, description="Why it failed.")
     conditions: tuple[Condition, ...] = Field(
-        (),
+        default=(),
         description="Ready, Reconciling and Stalled, of which one is True. Example: kubectl wait --for=condition=Ready tpus/x.",
         max_length=16,
         json_schema_extra=BY_TYPE,
@@ -208,4 +218,4 @@ class TPUSlice(ApiObject):
     api_version: Literal["torchtpu.dev/v1alpha1"] = "torchtpu.dev/v1alpha1"
     kind: Literal["TPUSlice"] = "TPUSlice"
     spec: SliceSpec = Field(description="Snapshot of class and offer, and the claim.")
-    status: SliceStatus = Field(SliceStatus(), description="Where the slice is in its life.")
+    status: SliceStatus = Field(default=SliceStatus(), description="Where the slice is in its life.")

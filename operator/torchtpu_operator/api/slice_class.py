@@ -18,13 +18,13 @@ class ClassReclaim(ApiModel):
     """What happens to slices that a job lets go of."""
 
     idle_seconds: int = Field(
-        0,
+        default=0,
         description="How long a released slice stays for the next job, in seconds; 0: deleted unless a waiting job "
         "takes it. Its clock starts at the release. Example: 600.",
         ge=0,
         le=constants.MAX_INT,
     )
-    reuse: Reuse = Field(Reuse.NAMESPACE, description="Which jobs may take it over.")
+    reuse: Reuse = Field(default=Reuse.NAMESPACE, description="Which jobs may take it over.")
 
 
 class AllowedNamespaces(ApiModel):
@@ -50,20 +50,20 @@ class Limits(ApiModel):
     """How much of the class may be in use at one time."""
 
     chips: int | None = Field(
-        None,
+        default=None,
         description="Chips of all slices of the class together, also of those that are on their way in or out. Unset: no "
         "limit. Example: 512.",
         ge=0,
         le=constants.MAX_INT,
     )
     chips_per_job: int | None = Field(
-        None,
+        default=None,
         description="Chips of one job; a larger one waits (WaitingForLimits). Unset: no limit. Example: 256.",
         ge=0,
         le=constants.MAX_INT,
     )
     namespaces: tuple[NamespaceLimit, ...] = Field(
-        (),
+        default=(),
         description="Limits by namespace, by its labels; each one that matches holds. Example: [{selector: {}, chips: 64}].",
         max_length=64,
     )
@@ -73,16 +73,19 @@ class JobDefaults(ApiModel):
     """What jobs of the class get unless they say otherwise."""
 
     image: str | None = Field(
-        None, description="Image of head and workers, for jobs without spec.image.", min_length=1, max_length=1024
+        default=None,
+        description="Image of head and workers, for jobs without spec.image.",
+        min_length=1,
+        max_length=1024,
     )
     ray_version: str | None = Field(
-        None,
+        default=None,
         description="Ray version of that image, for jobs without spec.rayVersion. Example: 2.60.0.",
         max_length=32,
         pattern=constants.RAY_VERSION,
     )
     template: PodTemplate | None = Field(
-        None, description="Pod overlay for head and workers that lies under the job's own."
+        default=None, description="Pod overlay for head and workers that lies under the job's own."
     )
 
 
@@ -90,12 +93,12 @@ class ClassSpec(ApiModel):
     """Where capacity comes from, what it may cost, who may use it. Changes reach new slices only."""
 
     controller_name: str = Field(
-        constants.MANAGED_BY,
+        default=constants.MANAGED_BY,
         description="Which operator serves the class, as in an IngressClass; one with another name leaves it alone.",
         max_length=253,
     )
     paused: bool = Field(
-        False,
+        default=False,
         description="True: no new slices. Running jobs go on, and so do releases and clean-up; jobs that need a new slice wait "
         "(ClassPaused).",
     )
@@ -108,30 +111,30 @@ class ClassSpec(ApiModel):
         json_schema_extra=BY_NAME,
     )
     node_pool: NodePoolTemplate = Field(
-        NodePoolTemplate(),
+        default=NodePoolTemplate(),
         description="What the node pools look like, beside what shape and offer decide. Example: {imageStreaming: true}.",
     )
     max_lifetime_seconds: int = Field(
-        604800,
+        default=604800,
         description="GKE itself ends each node so many seconds after its start, also when the operator is down: the stop "
         "that always works. Not for offers of type Reservation.",
         ge=600,
         le=604800,
     )
     reclaim: ClassReclaim = Field(
-        ClassReclaim(), description="What happens to slices that a job lets go of. Example: {idleSeconds: 600}."
+        default=ClassReclaim(), description="What happens to slices that a job lets go of. Example: {idleSeconds: 600}."
     )
     allowed_namespaces: AllowedNamespaces | None = Field(
-        None,
+        default=None,
         description="Namespaces whose jobs may use the class. Unset: all. Example: {selector: {matchLabels: {team: ml}}}.",
     )
     limits: Limits = Field(
-        Limits(),
+        default=Limits(),
         description="How much of the class may be in use at one time; jobs beyond it wait (WaitingForLimits). Example: "
         "{chips: 512}.",
     )
     job_defaults: JobDefaults = Field(
-        JobDefaults(),
+        default=JobDefaults(),
         description="What jobs of the class get unless they say otherwise. Example: {rayVersion: 2.60.0}.",
     )
 
@@ -151,26 +154,30 @@ class OfferStatus(StatusModel):
     machine_type: str = Field(description="Machine type that was asked for.", max_length=63)
     hosts: int = Field(description="Hosts that were asked for: requests for as many or more are held back.")
     state: OfferState = Field(description="Whether the offer can be asked.")
-    reason: str = Field("", description="Why. Example: Stockout.", max_length=128)
-    message: str = Field("", description="What GKE said, and what to do.", max_length=constants.MAX_MESSAGE)
-    retry_after: Timestamp | None = Field(None, description="Before this moment it is not asked again.")
-    failures: int = Field(0, description="Failed requests in a row.")
+    reason: str = Field(default="", description="Why. Example: Stockout.", max_length=128)
+    message: str = Field(default="", description="What GKE said, and what to do.", max_length=constants.MAX_MESSAGE)
+    retry_after: Timestamp | None = Field(default=None, description="Before this moment it is not asked again.")
+    failures: int = Field(default=0, description="Failed requests in a row.")
 
 
 class ClassStatus(StatusModel):
     """State of the offers."""
 
-    observed_generation: int = Field(-1, description="metadata.generation that this status is about; -1: not yet seen.")
-    offers: tuple[OfferStatus, ...] = Field(
-        (), description="What is known of offers that failed lately; others can be asked.", max_length=128
+    observed_generation: int = Field(
+        default=-1, description="metadata.generation that this status is about; -1: not yet seen."
     )
-    slices: int = Field(0, description="Slices of the class, without failed ones.")
-    chips: int = Field(0, description="Chips of those slices.")
+    offers: tuple[OfferStatus, ...] = Field(
+        default=(), description="What is known of offers that failed lately; others can be asked.", max_length=128
+    )
+    slices: int = Field(default=0, description="Slices of the class, without failed ones.")
+    chips: int = Field(default=0, description="Chips of those slices.")
     summary: str = Field(
-        "", description="Offers that can be asked, of all, each zone counted, for columns. Example: 2/3.", max_length=16
+        default="",
+        description="Offers that can be asked, of all, each zone counted, for columns. Example: 2/3.",
+        max_length=16,
     )
     conditions: tuple[Condition, ...] = Field(
-        (),
+        default=(),
         description="Ready, Reconciling, Stalled and SweepHalted. Reserved: not written yet.",
         max_length=16,
         json_schema_extra=BY_TYPE,
@@ -186,7 +193,9 @@ class TPUSliceClass(ApiObject):
     api_version: Literal["torchtpu.dev/v1alpha1"] = "torchtpu.dev/v1alpha1"
     kind: Literal["TPUSliceClass"] = "TPUSliceClass"
     spec: ClassSpec = Field(description="Where capacity comes from, who may use it, and how much of it.")
-    status: ClassStatus = Field(ClassStatus(), description="State of the offers. Written by the operator alone.")
+    status: ClassStatus = Field(
+        default=ClassStatus(), description="State of the offers. Written by the operator alone."
+    )
 
     @property
     def is_default(self) -> bool:

@@ -1,5 +1,6 @@
 """TorchTPUJob for users: built, read, checked, written."""
 
+import ast
 import copy
 import subprocess
 import sys
@@ -257,3 +258,14 @@ def test_names_that_are_not_there() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Torch'"):
         _ = torchtpu_operator.Torch
     assert set(torchtpu_operator.__all__) <= set(dir(torchtpu_operator))
+
+
+def test_type_checkers_without_pydantic_s_plugin_see_the_defaults() -> None:
+    """They know `Field(default=...)` alone: with `Field(None)` every field of a model would be a required argument."""
+    positional = [
+        f"{path.name}:{call.lineno}"
+        for path in (ROOT / "operator/torchtpu_operator/api").glob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Field" and call.args
+    ]
+    assert positional == []
