@@ -56,21 +56,32 @@ def parse(document: Mapping[str, Any]) -> ApiObject:
 
     As in the apiserver, the rules speak only where the schema is satisfied.
     """
-    kind = document.get("kind")
-    model = KINDS.get(str(kind))
-    if model is None or document.get("apiVersion") != constants.API_VERSION:
-        expected = f"apiVersion {constants.API_VERSION} and one of the kinds {', '.join(KINDS)}"
-        raise InvalidObjectError((Violation(path="kind", message=f"{kind!r} is not known: use {expected}"),))
+    model = model_of(document)
     obj = load(document, model)
     if found := problems(obj, document):
         raise InvalidObjectError(found)
     return obj
 
 
+def model_of(document: Mapping[str, Any]) -> type[ApiObject]:
+    """The model for the kind of a document. Raises InvalidObjectError for a kind or version that is not ours."""
+    kind, version = document.get("kind"), document.get("apiVersion")
+    model = KINDS.get(str(kind))
+    if model is None:
+        meant = _nearest(str(kind), [*KINDS]) if kind else ""
+        hint = f"did you mean {meant}?" if meant else f"use one of {', '.join(KINDS)}"
+        raise InvalidObjectError((Violation(path="kind", message=f'"{kind or ""}" is not known: {hint}'),))
+    if version != constants.API_VERSION:
+        message = f'"{version or ""}" is not known: use {constants.API_VERSION}'
+        raise InvalidObjectError((Violation(path="apiVersion", message=message),))
+    return model
+
+
 def load(document: Mapping[str, Any], model: type[Object], *, about: str = "") -> Object:
     """The document as an object of this kind, held against the schema alone. Raises InvalidObjectError."""
     try:
-        return model.model_validate_json(json.dumps(without_nulls(document, model)), strict=True)
+        given = json.dumps(without_nulls(document, model))
+        return model.model_validate_json(given, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         details = [detail for detail in error.errors(include_url=False) if not _is_echo(detail)]
         found = tuple(dict.fromkeys(_violation(detail, model) for detail in details))
@@ -185,8 +196,14 @@ def _json_type(value: Any) -> str:
 
 
 def _did_you_mean(name: str, fields: list[str]) -> str:
-    near = difflib.get_close_matches(name, fields, n=1, cutoff=0.6)
-    return f": did you mean {near[0]}?" if near else ""
+    meant = _nearest(name, fields)
+    return f": did you mean {meant}?" if meant else ""
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    by_letters = {each.lower().replace("_", ""): each for each in known}  # num_slices, NumSlices and numslices are one
+    near = difflib.get_close_matches(name.lower().replace("_", ""), [*by_letters], n=1, cutoff=0.6)
+    return by_letters[near[0]] if near else ""
 
 
 def _fields_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:

@@ -14,18 +14,23 @@ from torchtpu_operator.sdk.yaml_text import load_documents
 
 def read_objects(paths: Sequence[str]) -> list[ApiObject]:
     """Every object in these files, `-` being stdin. Raises CommandError with everything that is wrong in all of them."""
+    documents = [document for path in paths for document in _documents(path) if not _is_foreign(document)]
     objects, problems = [], []
-    for path in paths:
-        for document in _documents(path):
-            if _is_foreign(document):
-                continue
-            try:
-                objects.append(parse(document))
-            except InvalidObjectError as error:
-                problems += [str(violation) for violation in error.violations]
+    for document in documents:
+        try:
+            objects.append(parse(document))
+        except InvalidObjectError as error:
+            whose = f" ({_title(document)})" if len(documents) > 1 else ""
+            problems += [f"{violation}{whose}" for violation in error.violations]
     if problems:
         raise CommandError(problems)
     return objects
+
+
+def _title(document: Mapping[str, Any]) -> str:
+    metadata = document.get("metadata")
+    name = metadata.get("name", "without a name") if isinstance(metadata, Mapping) else "without a name"
+    return f"{document.get('kind', 'object')} {name}"
 
 
 def _is_foreign(document: Mapping[str, Any]) -> bool:

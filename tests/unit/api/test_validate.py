@@ -8,11 +8,22 @@ from torchtpu_operator.api.validate import InvalidObjectError, parse
 CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
     "another kind": (
         {"apiVersion": "ray.io/v1", "kind": "RayJob"},
-        (
-            "kind: 'RayJob' is not known: use apiVersion torchtpu.dev/v1alpha1 and one of the kinds TorchTPUJob, "
-            "TPUSlice, TPUSliceClass",
-        ),
+        ('kind: "RayJob" is not known: use one of TorchTPUJob, TPUSlice, TPUSliceClass',),
     ),
+    "no kind": ({}, ('kind: "" is not known: use one of TorchTPUJob, TPUSlice, TPUSliceClass',)),
+    "a misspelt kind": (
+        {**JOB, "kind": "TorchTpuJob"},
+        ('kind: "TorchTpuJob" is not known: did you mean TorchTPUJob?',),
+    ),
+    "another version": (
+        {**JOB, "apiVersion": "torchtpu.dev/v1"},
+        ('apiVersion: "torchtpu.dev/v1" is not known: use torchtpu.dev/v1alpha1',),
+    ),
+    "no version": (
+        {key: value for key, value in JOB.items() if key != "apiVersion"},
+        ('apiVersion: "" is not known: use torchtpu.dev/v1alpha1',),
+    ),
+    "a field in Python's spelling": (job(num_slices=2), ("spec.num_slices: unknown field: did you mean numSlices?",)),
     "no spec": (
         {key: value for key, value in JOB.items() if key != "spec"},
         ("spec: Required value",),

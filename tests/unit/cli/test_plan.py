@@ -219,3 +219,74 @@ def test_file_that_is_no_object(tmp_path: Path, capsys: Capture, text: str) -> N
 def test_stdin_and_a_list(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"kind": "List", "items": [job(), slice_class()]})))
     assert planned(capsys, "-f", "-")["shape"]["hosts"] == 4
+
+
+MISSPELT: dict[str, tuple[dict[str, Any], str]] = {
+    "Ray's name": (
+        {"accelerator": "TPU-V6E"},
+        'spec.accelerator: accelerator "TPU-V6E" is not known: did you mean "v6e"?',
+    ),
+    "a size stuck to it": (
+        {"accelerator": "v6e-16"},
+        'spec.accelerator: accelerator "v6e-16" is not known: did you mean "v6e"? Give the size as topology, for example '
+        "4x4",
+    ),
+    "cores stuck to it": (
+        {"accelerator": "v5p-64", "topology": "2x2x4"},
+        'spec.accelerator: accelerator "v5p-64" is not known: did you mean "v5p"? Give the size as topology, for example '
+        "2x2x2",
+    ),
+    "Ray's name of v5e": (
+        {"accelerator": "v5litepod"},
+        'spec.accelerator: accelerator "v5litepod" is not known: did you mean "v5e"?',
+    ),
+    "GKE's name of v5e": (
+        {"accelerator": "tpu-v5-lite-podslice"},
+        'spec.accelerator: accelerator "tpu-v5-lite-podslice" is not known: did you mean "v5e"?',
+    ),
+    "GKE's name of v7x": (
+        {"accelerator": "tpu7x", "topology": "2x2x2"},
+        'spec.accelerator: accelerator "tpu7x" is not known: did you mean "v7x"?',
+    ),
+    "a capital X": (
+        {"topology": "2X4"},
+        'spec.topology: topology "2X4" is not of the form AxB or AxBxC (digits and lower-case x, no spaces): did you mean '
+        '"2x4"?',
+    ),
+    "an asterisk": (
+        {"topology": "4*4"},
+        'spec.topology: topology "4*4" is not of the form AxB or AxBxC (digits and lower-case x, no spaces): did you mean '
+        '"4x4"?',
+    ),
+    "a space": (
+        {"topology": " 4x4"},
+        'spec.topology: topology " 4x4" is not of the form AxB or AxBxC (digits and lower-case x, no spaces): did you mean '
+        '"4x4"?',
+    ),
+    "the larger edge first": (
+        {"topology": "4x2"},
+        'spec.topology: accelerator v6e has no topology "4x2": did you mean "2x4"?',
+    ),
+    "a number of cores": (
+        {"topology": "32"},
+        'spec.topology: topology "32" is not of the form AxB or AxBxC (digits and lower-case x, no spaces)',
+    ),
+    "a field": ({"topolgy": "4x4"}, "spec.topolgy: unknown field: did you mean topology?"),
+    "a field in snake_case": ({"num_slices": 2}, "spec.num_slices: unknown field: did you mean numSlices?"),
+    "a number in env": (
+        {"env": [{"name": "A", "value": 1}]},
+        'spec.env[0].value: Invalid value: "integer": spec.env[0].value in body must be of type string: "integer"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "want"), MISSPELT.values(), ids=MISSPELT)
+def test_what_is_misspelt(tmp_path: Path, capsys: Capture, spec: dict[str, Any], want: str) -> None:
+    assert refused(capsys, "-f", write(tmp_path, job(**spec))) == [want]
+
+
+def test_of_several_objects_each_line_says_whose_it_is(tmp_path: Path, capsys: Capture) -> None:
+    assert refused(capsys, "-f", write(tmp_path, job(topology="4x2"), slice_class(offers=[]))) == [
+        'spec.topology: accelerator v6e has no topology "4x2": did you mean "2x4"? (TorchTPUJob llama-ft)',
+        "spec.offers: Invalid value: 0: spec.offers in body should have at least 1 items (TPUSliceClass default)",
+    ]
