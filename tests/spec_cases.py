@@ -305,9 +305,13 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
     "a budget of endless digits": (job(budget={"chipHours": "9" * 400}), (f"spec.budget.chipHours: {_CHIP_HOURS}",)),
     "a budget": (job(budget={"chipHours": "12.5"}), ()),
     "a budget in whole hours": (job(budget={"chipHours": 500}), ()),
-    "a watch over progress, which nobody keeps yet": (
-        job(failurePolicy={"noProgressSeconds": 600}),
-        ("spec.failurePolicy.noProgressSeconds: noProgressSeconds is not yet supported: remove it",),
+    "a watch over progress": (job(failurePolicy={"noProgressSeconds": 600}), ()),
+    "a watch over a Driver's progress": (
+        job(launcher="Driver", failurePolicy={"noProgressSeconds": 600}),
+        (
+            "spec.failurePolicy.noProgressSeconds: noProgressSeconds needs launcher PerDevice or PerHost: a Driver starts "
+            "its workers itself, and nobody else sees whether they go on",
+        ),
     ),
     "an end of its own": (job(ttlSecondsAfterFinished=60), ()),
     "a start command in the overlay": (

@@ -134,6 +134,33 @@ def test_stopping_the_job_lets_every_rank_save(hosts: Hosts) -> None:
     )
 
 
+HANG = """
+exec python - <<'EOF'
+import os, time
+def waits_for_a_peer():
+    time.sleep(1000)
+print("training", flush=True)
+for _ in range(4 if os.environ["RANK"] == "3" else 0):  # silent, but alive for a while
+    time.sleep(1)
+    open(os.environ["TORCHTPU_HEARTBEAT_FILE"], "w").close()
+waits_for_a_peer()
+EOF
+"""
+
+
+def test_a_hang_ends_with_the_stacks_of_all_ranks(hosts: Hosts) -> None:
+    process = hosts.start_runner(HANG, v6e_env(TORCHTPU_NO_PROGRESS_SECONDS="12"))
+    lines, result, code = read_rest(process)
+    stacks = {line.split("]")[0] for line in lines if line.startswith("[rank") and "in waits_for_a_peer" in line}
+    assert (stacks, result["reason"], result["exitCode"], code, result["rank"] != 3) == (
+        {f"[rank {rank}" for rank in range(16)},
+        "NoProgress",
+        124,
+        124,
+        True,
+    )
+
+
 def test_a_slice_that_is_not_there_ends_in_time_and_says_what_is_missing(hosts: Hosts) -> None:
     process = hosts.start_runner("true", v6e_env(slices=["s7"], TORCHTPU_RESERVE_TIMEOUT_SECONDS="2"))
     _, result, code = read_rest(process)

@@ -70,8 +70,10 @@ class FailurePolicy(ApiModel):
     backoff: Backoff = Field(default=Backoff(), description="Wait between two attempts.")
     no_progress_seconds: int | None = Field(
         default=None,
-        description="End an attempt, as a failure, when no rank has printed a line or touched its heartbeat file for so "
-        "many seconds. Its clock starts again with each sign of life. Unset: never.",
+        description="End an attempt, as a failure, when no rank has printed a line or touched the file "
+        "$TORCHTPU_HEARTBEAT_FILE for so many seconds; the stacks of all ranks go to the log first. Its clock starts "
+        "with the program, and again with each sign of life. Not with launcher Driver. A change reaches the program "
+        "with its next attempt. Unset: never. Example: 1800.",
         ge=60,
         le=constants.MAX_INT,
     )

@@ -27,6 +27,10 @@ WORKING_DIR_URI: Final = (
     "workingDir.uri must be a zip that Ray can fetch: gs://..., s3://... or https://..., ending in .zip"
 )
 TWO_WORKING_DIRS: Final = "the folder is given twice: use workingDir or runtimeEnv.working_dir, not both"
+NO_PROGRESS_DRIVER: Final = (
+    "noProgressSeconds needs launcher PerDevice or PerHost: a Driver starts its workers itself, and nobody else sees "
+    "whether they go on"
+)
 BACKOFF: Final = "backoff.initialSeconds must not be larger than backoff.maxSeconds"
 CHIP_HOURS: Final = 'budget.chipHours must be a number above 0, for example 500 or "12.5"'
 OLD_RAY: Final = "Ray {version} is too old: {needed}.0 or later is needed to place workers on a slice"
@@ -133,6 +137,11 @@ def _two_working_dirs(spec: JobSpec) -> str | None:
 
 def _backoff(backoff: Backoff) -> str | None:
     return BACKOFF if backoff.initial_seconds > backoff.max_seconds else None
+
+
+def _no_progress(spec: JobSpec) -> str | None:
+    watched = spec.failure_policy.no_progress_seconds is not None
+    return NO_PROGRESS_DRIVER if watched and spec.launcher is Launcher.DRIVER else None
 
 
 def _chip_hours(budget: Budget) -> str | None:
@@ -273,6 +282,15 @@ JOB_RULES: Final = (
         ),
         message=CHIP_HOURS,
         check=_chip_hours,
+    ),
+    Rule(
+        id="no-progress-launcher",
+        at=("spec",),
+        field=".failurePolicy.noProgressSeconds",
+        cel="self.launcher != 'Driver' || !has(self.failurePolicy) || !has(self.failurePolicy.noProgressSeconds)",
+        message=NO_PROGRESS_DRIVER,
+        check=_no_progress,
+        reason=FORBIDDEN,
     ),
     *(each.rule() for each in NOT_YET[JOB_KIND]),
     *template_rules(everywhere=JOB_TEMPLATES, workers=WORKER_TEMPLATES),

@@ -57,11 +57,7 @@ _OFFER: Final = (
 )
 
 NOT_YET: Final[Mapping[str, tuple[NotYet, ...]]] = {
-    constants.JOB_KIND: (
-        NotYet(
-            at="spec.failurePolicy", field="noProgressSeconds", attribute="no_progress_seconds", instead="remove it"
-        ),
-    ),
+    constants.JOB_KIND: (),
     constants.CLASS_KIND: tuple(
         NotYet(at="spec.offers[*]", field=field, attribute=attribute, values=values, instead=instead)
         for field, attribute, values, instead in _OFFER

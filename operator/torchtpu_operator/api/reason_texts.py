@@ -234,6 +234,10 @@ REASON_GROUPS: Final = (
             ),
             ("somebody stopped the Ray job", (Reason.JOB_STOPPED,)),
             (
+                "no rank printed a line or touched `$TORCHTPU_HEARTBEAT_FILE` for `noProgressSeconds`: a hang; the stacks of all ranks are in the job's log, and the message names the rank that was silent for longest",
+                (Reason.NO_PROGRESS,),
+            ),
+            (
                 "a disruption: the platform broke the attempt, not the program; restarts up to `maxDisruptions`",
                 (
                     Reason.HEAD_LOST,
@@ -287,7 +291,6 @@ REASON_GROUPS: Final = (
                 (Reason.SWEEP_HALTED,),
             ),
             ("the next attempt is on its way", (Reason.RESTARTING,)),
-            ("no rank printed a line or touched its heartbeat for `noProgressSeconds`", (Reason.NO_PROGRESS,)),
             ("the slices are being given back", (Reason.FINISHING,)),
         ),
     ),

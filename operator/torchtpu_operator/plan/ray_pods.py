@@ -266,6 +266,9 @@ class PodBuilder:
             runner.ENV_ATTEMPT: str(self._attempt),
             runner.ENV_RESTARTS: str(self._attempt - 1),
             runner.ENV_STOP_GRACE_SECONDS: str(spec.stop_grace_period_seconds),
+            runner.ENV_NO_PROGRESS_SECONDS: (
+                str(spec.failure_policy.no_progress_seconds) if spec.failure_policy.no_progress_seconds else None
+            ),
             runner.ENV_CHECKPOINT_DIR: spec.checkpoint_dir,
             runner.ENV_WORKING_DIR: runner.WORKING_DIR if self._code is not None else None,
             runner.ENV_RAY_TRAIN_CALLBACKS: runner.TRAIN_CALLBACK if spec.launcher is Launcher.DRIVER else None,

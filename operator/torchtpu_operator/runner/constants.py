@@ -71,6 +71,8 @@ ENV_WORKING_DIR: Final = "TORCHTPU_WORKING_DIR"
 """Working directory of the entrypoint. Unset: that of the Ray worker (runtime_env's working_dir, if given)."""
 ENV_ENTRYPOINT_FILE: Final = "TORCHTPU_ENTRYPOINT_FILE"
 """Optional: another path of the entrypoint than MOUNT_PATH/ENTRYPOINT_KEY."""
+ENV_NO_PROGRESS_SECONDS: Final = "TORCHTPU_NO_PROGRESS_SECONDS"
+"""failurePolicy.noProgressSeconds: how long all ranks may give no sign of life. Unset: for ever."""
 ENV_RESERVE_TIMEOUT_SECONDS: Final = "TORCHTPU_RESERVE_TIMEOUT_SECONDS"
 """Optional: how long the placement group over all slices may stay pending. Default 120."""
 ENV_START_TIMEOUT_SECONDS: Final = "TORCHTPU_START_TIMEOUT_SECONDS"
@@ -114,6 +116,8 @@ ENV_TPU_WORKER_HOSTNAMES: Final = "TPU_WORKER_HOSTNAMES"
 """Addresses of the hosts of the rank's slice, in rank order."""
 ENV_JOB_COMPLETION_INDEX: Final = "JOB_COMPLETION_INDEX"
 """Position of the host in its slice: torch_tpu's launch helper takes NODE_RANK from it when it cannot ask the chips."""
+ENV_HEARTBEAT_FILE: Final = "TORCHTPU_HEARTBEAT_FILE"
+"""A program that is silent for long touches this file as a sign of life; each rank (host under PerHost) has its own."""
 ENV_RANK: Final = "RANK"
 ENV_LOCAL_RANK: Final = "LOCAL_RANK"
 ENV_WORLD_SIZE: Final = "WORLD_SIZE"
@@ -150,6 +154,7 @@ OPERATOR_ENV: Final = frozenset(
         ENV_DEVICES_PER_CHIP,
         ENV_TORCH_TOPOLOGY,
         ENV_STOP_GRACE_SECONDS,
+        ENV_NO_PROGRESS_SECONDS,
         ENV_WORKING_DIR,
         ENV_NODE_NAME,
         ENV_POD_NAME,
@@ -174,6 +179,7 @@ RUNNER_ENV: Final = frozenset(
         ENV_TPU_WORKER_HOSTNAMES,
         ENV_JOB_COMPLETION_INDEX,
         ENV_SLICE_ID,
+        ENV_HEARTBEAT_FILE,
         ENV_RANK,
         ENV_LOCAL_RANK,
         ENV_WORLD_SIZE,
@@ -239,6 +245,7 @@ EXIT_RUNNER_ERROR: Final = 70
 EXIT_HOST_LOST: Final = 75
 EXIT_BAD_WORLD: Final = 76
 EXIT_BAD_CONFIG: Final = 78
+EXIT_NO_PROGRESS: Final = 124
 EXIT_STOPPED: Final = 143
 
 REASON_SUCCEEDED: Final = "Succeeded"
@@ -251,6 +258,7 @@ REASON_WORKER_ENV_MISMATCH: Final = "WorkerEnvMismatch"
 REASON_WORKER_ID_CONFLICT: Final = "WorkerIdConflict"
 REASON_CHIP_VISIBILITY: Final = "ChipVisibility"
 REASON_PORT_IN_USE: Final = "PortInUse"
+REASON_NO_PROGRESS: Final = "NoProgress"
 REASON_BAD_CONFIG: Final = "BadRunnerConfig"
 REASON_STOPPED: Final = "Stopped"
 REASON_RUNNER_ERROR: Final = "RunnerError"
@@ -266,6 +274,7 @@ REASONS: Final = frozenset(
         REASON_WORKER_ID_CONFLICT,
         REASON_CHIP_VISIBILITY,
         REASON_PORT_IN_USE,
+        REASON_NO_PROGRESS,
         REASON_BAD_CONFIG,
         REASON_STOPPED,
         REASON_RUNNER_ERROR,

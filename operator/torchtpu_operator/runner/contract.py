@@ -34,6 +34,7 @@ def rank_env(settings: Settings, world: World, place: Place, *, session_id: str)
         c.ENV_TORCH_TPU_TOPOLOGY: settings.torch_topology,
         c.ENV_TORCH_TPU_SLICEBUILDER_ADDRESSES: slicebuilder_addresses(settings, world, place.slice_index),
         c.ENV_TORCH_TPU_XPROF_SESSION_ID: session_id,
+        c.ENV_HEARTBEAT_FILE: f"/tmp/torchtpu-heartbeat-{session_id}-{place.rank}",
         c.ENV_TPU_WORKER_HOSTNAMES: ",".join(world.host_ips(place.slice_index)),
         c.ENV_TPU_WORKER_ID: str(place.host),
         c.ENV_JOB_COMPLETION_INDEX: str(place.host),

@@ -2,7 +2,8 @@
 
 A program of its own, started as `python -I -S -c <this text> <fd>`: stdlib only, no import of the package. `fd` is a
 stream socket to the owner. First the owner sends one line of JSON `{"argv", "env", "cwd"}`, later `{"stop": seconds}`
-(SIGTERM to the command's group, SIGKILL to all its processes after that many seconds). The guard sends `{"exit":
+(SIGTERM to the command's group, SIGKILL to all its processes after that many seconds), or `{"dump": true}` (SIGABRT to
+all its processes but shells, at which Python's fault handler prints the stacks of all threads). The guard sends `{"exit":
 code, "at": unix time}` when the command ends (128 + n for signal n), or `{"error": text}` if it cannot start; then it
 ends what the command left behind, and exits. If the owner dies, the socket closes and the guard stops everything.
 
@@ -27,6 +28,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 ORPHAN_GRACE_SECONDS = 2.0
 LEFTOVER_GRACE_SECONDS = 2.0
+SHELLS = {"bash", "sh", "dash"}
 
 
 def prctl(option: int, value: int) -> None:
@@ -63,6 +65,14 @@ def send_signal(pids: list[int], signum: int) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signum)
+
+
+def dump_stacks() -> None:
+    """End the programs by SIGABRT; not the shells around them, whose end would have the programs killed while they print."""
+    for pid in descendants():
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/comm").read_text().strip() not in SHELLS:
+                os.kill(pid, signal.SIGABRT)
 
 
 def reap() -> dict[int, int]:
@@ -128,10 +138,19 @@ def start(spec: dict[str, Any]) -> subprocess.Popen[bytes]:
     )
 
 
-def supervise(owner: Owner, child: int, wakeup: int) -> tuple[int, float | None]:
-    """Exit code of the command, and if it was being stopped the time until which its processes may take."""
+def supervise(owner: Owner, child: int, wakeup: int, graces: list[float]) -> tuple[int, float | None]:
+    """Exit code of the command, and if it was being stopped the time until which its processes may take.
+
+    `graces` of stops that came together with the command.
+    """
     kill_at = None
     while True:
+        if graces:
+            limit = time.monotonic() + min(graces)
+            if kill_at is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child, signal.SIGTERM)
+            kill_at = limit if kill_at is None else min(kill_at, limit)
         code = reap().get(child)
         if code is not None:
             return code, kill_at
@@ -139,13 +158,7 @@ def supervise(owner: Owner, child: int, wakeup: int) -> tuple[int, float | None]
         if kill_at is not None and now >= kill_at:
             send_signal(descendants(), signal.SIGKILL)
             kill_at = now + 1.0
-        ready = wait(owner, wakeup, None if kill_at is None else kill_at - now)
-        if ready:
-            limit = time.monotonic() + min(ready)
-            if kill_at is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child, signal.SIGTERM)
-            kill_at = limit if kill_at is None else min(kill_at, limit)
+        graces = wait(owner, wakeup, None if kill_at is None else kill_at - now)
 
 
 def wait(owner: Owner, wakeup: int, seconds: float | None) -> list[float]:
@@ -156,8 +169,15 @@ def wait(owner: Owner, wakeup: int, seconds: float | None) -> list[float]:
         os.read(wakeup, 512)
     if owner not in ready:
         return []
-    graces = [message["stop"] for message in owner.receive() if "stop" in message]
+    messages = owner.receive()
+    if any("dump" in message for message in messages):
+        dump_stacks()
+    graces = graces_in(messages)
     return [*graces, ORPHAN_GRACE_SECONDS] if owner.gone else graces
+
+
+def graces_in(messages: list[dict[str, Any]]) -> list[float]:
+    return [message["stop"] for message in messages if "stop" in message]
 
 
 def clean_up(owner: Owner, child: int, wakeup: int, kill_at: float | None) -> None:
@@ -208,7 +228,7 @@ def main(fd: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)
-    code, kill_at = supervise(owner, child.pid, wakeup)
+    code, kill_at = supervise(owner, child.pid, wakeup, graces_in(messages[1:]))
     owner.send({"exit": code, "at": time.time()})
     clean_up(owner, child.pid, wakeup, kill_at)
 

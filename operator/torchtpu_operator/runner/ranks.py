@@ -8,7 +8,13 @@ from typing import Any
 import ray
 from ray.exceptions import ActorDiedError, RayActorError
 
-from .constants import REASON_ENTRYPOINT_FAILED, REASON_HOST_LOST, REASON_RUNNER_ERROR, REASON_WORKER_DIED
+from .constants import (
+    REASON_ENTRYPOINT_FAILED,
+    REASON_HOST_LOST,
+    REASON_NO_PROGRESS,
+    REASON_RUNNER_ERROR,
+    REASON_WORKER_DIED,
+)
 from .failures import EXIT_CODES
 from .printer import Printer
 from .settings import Settings
@@ -21,6 +27,8 @@ SETTLE_SECONDS = 0.5
 POLL_SECONDS = 10.0
 LOST_AFTER_SECONDS = 30.0
 """How long a worker may be unreachable (Ray itself needs about as long to declare a host dead)."""
+DUMP_SECONDS = 5.0
+"""For stacks to be printed and to arrive, before what still lives is stopped."""
 STOP_MARGIN_SECONDS = 10.0
 """Beyond the grace, for guards to kill and for last lines to arrive."""
 POLL_BYTES = 256 * 1024
@@ -50,10 +58,12 @@ class Tally:
     ends: dict[int, End] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
     """Rank -> what Ray said; its actor is dead or out of reach."""
+    hung: int | None = None
+    """The rank that was silent for longest, when all were silent for too long."""
 
     @property
     def failed(self) -> bool:
-        return bool(self.lost) or any(end.exit_code for end in self.ends.values())
+        return self.hung is not None or bool(self.lost) or any(end.exit_code for end in self.ends.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +89,18 @@ def name_host(place: Place) -> str:
 
 def judge(settings: Settings, world: World, tally: Tally, *, dead_nodes: frozenset[str]) -> Verdict | None:
     """The cause among all that went wrong; None if nothing did. A lost host outweighs the exit codes that follow it."""
+    if tally.hung is not None:
+        place = world.places[tally.hung]
+        end = tally.ends.get(tally.hung)
+        return Verdict(
+            reason=REASON_NO_PROGRESS,
+            exit_code=EXIT_CODES[REASON_NO_PROGRESS],
+            message=f"no rank printed a line or touched its heartbeat file for {settings.no_progress_seconds:g} s "
+            f"(failurePolicy.noProgressSeconds); silent for longest: {name_worker(settings, place)} on {name_host(place)}; "
+            "the stacks of all ranks are in the log",
+            rank=tally.hung,
+            tail=end.tail if end is not None else (),
+        )
     if tally.lost:
         hosts: dict[tuple[int, int], list[int]] = {}
         for place in world.places:
@@ -145,6 +167,9 @@ class Ranks:
         self._tally = Tally()
         self._pending: dict[Any, int] = {}
         self._unreachable: dict[int, float] = {}
+        self._signs: dict[int, float] = {}
+        """Rank -> when it last gave a sign of life (monotonic)."""
+        self._beats: dict[int, float] = {}
 
     def start(self, entrypoint: str, contracts: Sequence[Mapping[str, str | None]]) -> None:
         """Start the entrypoint on every rank; `contracts` by rank. A rank that cannot be reached counts as lost."""
@@ -161,6 +186,7 @@ class Ranks:
             except (RayActorError, ray.exceptions.GetTimeoutError) as e:
                 self._tally.lost[rank] = first_line(e)
             else:
+                self._signs[rank] = time.monotonic()
                 self._poll(rank)
 
     def run(self, *, stop_requested: Callable[[], bool]) -> Tally:
@@ -175,6 +201,8 @@ class Ranks:
                 give_up_at = now + self._grace + STOP_MARGIN_SECONDS
                 self._printer.message(f"stopping all ranks: SIGTERM now, SIGKILL after {self._grace:g} s")
                 self._stop(self._grace)
+            if give_up_at is None and self._tally.hung is None and self._hang(now):
+                failed_at = now + DUMP_SECONDS - SETTLE_SECONDS
             if give_up_at is None and self._tally.failed:
                 failed_at = failed_at or now
                 if now >= failed_at + SETTLE_SECONDS:
@@ -190,6 +218,20 @@ class Ranks:
                     self._tally.lost.setdefault(rank, "it did not answer while it was being stopped")
                 break
         return self._tally
+
+    def _hang(self, now: float) -> bool:
+        """Whether nobody has given a sign of life for too long; then all are told to print their stacks."""
+        limit = self._settings.no_progress_seconds
+        if limit is None or self._tally.failed or not self._signs or now < max(self._signs.values()) + limit:
+            return False
+        waiting = set(self._pending.values())
+        self._tally.hung = min(waiting, key=lambda rank: (self._signs.get(rank, 0.0), rank))
+        self._printer.message(
+            f"no sign of life for {limit:g} s: printing the stacks of {len(waiting)} ranks, then stopping"
+        )
+        for rank in waiting:
+            self._actors[rank].dump.remote()
+        return True
 
     def verdict(self, *, dead_nodes: frozenset[str]) -> Verdict | None:
         return judge(self._settings, self._world, self._tally, dead_nodes=dead_nodes)
@@ -221,6 +263,8 @@ class Ranks:
     def _accept(self, rank: int, answer: Mapping[str, Any]) -> None:
         prefix = f"[{name_worker(self._settings, self._world.places[rank])}] "
         self._printer.lines([prefix + line for line in answer["lines"]])
+        if answer["lines"] or answer["beat"] > self._beats.get(rank, 0.0):
+            self._signs[rank], self._beats[rank] = time.monotonic(), answer["beat"]
         if answer["end"]:
             end = answer["end"]
             self._tally.ends[rank] = End(

@@ -34,6 +34,8 @@ class Settings:
     reserve_timeout_seconds: float
     start_timeout_seconds: float
     working_dir: str | None = None
+    no_progress_seconds: float | None = None
+    """How long all ranks may give no sign of life; None: for ever."""
 
     @property
     def hosts_per_slice(self) -> int:
@@ -135,6 +137,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         reserve_timeout_seconds=_positive(env, c.ENV_RESERVE_TIMEOUT_SECONDS, default=120.0),
         start_timeout_seconds=_positive(env, c.ENV_START_TIMEOUT_SECONDS, default=300.0),
         working_dir=env.get(c.ENV_WORKING_DIR) or None,
+        no_progress_seconds=(_positive(env, c.ENV_NO_PROGRESS_SECONDS) if env.get(c.ENV_NO_PROGRESS_SECONDS) else None),
     )
     if settings.launcher not in c.LAUNCHERS:
         raise _bad(f"{c.ENV_LAUNCHER} must be one of {', '.join(c.LAUNCHERS)}, got {settings.launcher!r}")

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from .constants import ENV_HEARTBEAT_FILE
 from .contract import apply_env
 from .output import LineSplitter, OutputBuffer
 
@@ -109,6 +110,7 @@ class RankWorker:
         self._buffer: OutputBuffer | None = None
         self._end: dict[str, Any] = {}
         self._ended = threading.Event()
+        self._heartbeat: Path | None = None
 
     def report(self) -> dict[str, Any]:
         """See describe_worker()."""
@@ -137,6 +139,9 @@ class RankWorker:
         env = apply_env(os.environ, contract)
         # Into a pipe Python would hold back lines until it has 8 KiB.
         env.setdefault("PYTHONUNBUFFERED", "1")
+        # A program that hangs is ended by SIGABRT, and one that crashes ends by its own signal: both tell where they were.
+        env.setdefault("PYTHONFAULTHANDLER", "1")
+        self._heartbeat = Path(env[ENV_HEARTBEAT_FILE]) if ENV_HEARTBEAT_FILE in env else None
         ours, theirs = socket.socketpair()
         read_end, write_end = os.pipe()
         with theirs:
@@ -157,22 +162,36 @@ class RankWorker:
         threading.Thread(target=self._pump, args=(read_end, self._buffer), daemon=True).start()
 
     def poll(self, *, wait: float, linger: float, limit: int) -> dict[str, Any]:
-        """`lines` since the last call; `end` (exit and at, or error) and `tail` once the process ended; `finished` with
-        the last lines, when no process of it is left. Waits up to `wait` seconds for something to tell.
+        """`lines` since the last call; `beat`, when its heartbeat file was touched last (unix time, 0: never); `end` (exit
+        and at, or error) and `tail` once the process ended; `finished` with the last lines, when no process of it is
+        left. Waits up to `wait` seconds for something to tell.
         """
         if self._buffer is None:
             raise RuntimeError("poll() before start()")
         lines, last = self._buffer.take(wait=wait, linger=linger, limit=limit)
-        answer: dict[str, Any] = {"lines": lines, "finished": last, "end": dict(self._end)}
+        answer: dict[str, Any] = {"lines": lines, "beat": self._beat(), "finished": last, "end": dict(self._end)}
         if self._end:
             answer["tail"] = self._buffer.tail()
         return answer
 
+    def dump(self) -> None:
+        """Have the processes print their stacks, and so end."""
+        self._tell({"dump": True})
+
     def stop(self, grace: float) -> None:
         """SIGTERM now, SIGKILL after `grace` seconds. A second call can only shorten the time."""
+        self._tell({"stop": grace})
+
+    def _tell(self, message: dict[str, Any]) -> None:
         if self._control is not None:
-            with contextlib.suppress(OSError):
-                self._control.sendall(json.dumps({"stop": grace}).encode() + b"\n")
+            with contextlib.suppress(OSError):  # the guard is gone, and the command with it
+                self._control.sendall(json.dumps(message).encode() + b"\n")
+
+    def _beat(self) -> float:
+        try:
+            return self._heartbeat.stat().st_mtime if self._heartbeat is not None else 0.0
+        except OSError:
+            return 0.0
 
     def _watch(self, control: socket.socket, buffer: OutputBuffer) -> None:
         """Waits for the guard's one message."""

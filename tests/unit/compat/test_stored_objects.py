@@ -14,7 +14,6 @@ from torchtpu_operator.api.validate import KINDS, parse
 STORED = dict(stored_objects())
 # not yet supported, or the operator's own: refused, and so in no stored object
 REFUSED = (
-    "spec.failurePolicy.noProgressSeconds",
     "spec.offer.flexStart",
     "spec.offers.flexStart",
     "spec.offers.existing",

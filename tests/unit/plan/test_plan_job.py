@@ -718,6 +718,17 @@ CASES = {
         want=Seen(phase="Restarting", reason="OffersExhausted", look=5.0),
         status={"demand.sequence": (0, 0)},
     ),
+    "no sign of life for too long: a failure of its own name": running(
+        **failed(result={"reason": "NoProgress", "rank": 5, "exitCode": 124, "message": "no rank printed a line"}),
+        want=Seen(
+            phase="Finishing",
+            reason="NoProgress",
+            do=(f"ScaleWorkersToZero {RC}",),
+            tell=("AttemptFailure",),
+            look=1.0,
+        ),
+        status={"attempt.message": "no rank printed a line", "attempt.failing_rank": 5},
+    ),
     "a priced slice is dropped: its chip-seconds and their cost are the job's": Case(
         given=a_job()
         .running()

@@ -125,7 +125,12 @@ def test_another_attempt_shares_no_name_with_the_first() -> None:
 def test_operator_sets_just_what_the_runner_knows_of() -> None:
     """Every reserved name of the operator is set somewhere, and nothing of the runner's namespace besides."""
     everything = changed(
-        JOBS["driver-v6e-4x4"], checkpointDir="gs://a/b", accelerator="v7x", topology="2x2x2", numSlices=2
+        JOBS["driver-v6e-4x4"],
+        checkpointDir="gs://a/b",
+        accelerator="v7x",
+        topology="2x2x2",
+        numSlices=2,
+        failurePolicy={"noProgressSeconds": 600},
     )
     names = {name for template in templates(build(everything)) for name in env_of(template)}
     ours = {name for name in names if name.startswith(("TORCHTPU_", "TPU_"))} | {

@@ -40,6 +40,7 @@ def test_everything_that_rank_6_of_a_v6e_4x4_gets() -> None:
         "TORCHTPU_NUM_WORKERS": "16",
         "TORCHTPU_TOPOLOGY": "4x4",
         "TORCHTPU_ACCELERATOR_TYPE": "TPU-V6E",
+        "TORCHTPU_HEARTBEAT_FILE": "/tmp/torchtpu-heartbeat-17-6",
         **UNSET_WITH_ONE_SLICE,
         **UNSET_PER_DEVICE,
     }
@@ -75,6 +76,7 @@ def test_everything_that_the_fourth_host_of_two_v7x_slices_gets_for_torchrun() -
         "TORCHTPU_NUM_WORKERS": "64",
         "TORCHTPU_TOPOLOGY": "2x2x4",
         "TORCHTPU_ACCELERATOR_TYPE": "TPU-V7X",
+        "TORCHTPU_HEARTBEAT_FILE": "/tmp/torchtpu-heartbeat-17-5",
         **UNSET_PER_HOST,
     }
 

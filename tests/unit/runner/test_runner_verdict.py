@@ -1,5 +1,6 @@
 """Which of all the things that went wrong is the cause, and what keeps a reservation waiting."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,14 +10,14 @@ from torchtpu_operator.runner import constants as c
 from torchtpu_operator.runner.ranks import End, Tally, Verdict, judge
 from torchtpu_operator.runner.reserve import build_selectors, bundle_resources, explain_missing
 
-SETTINGS = some_settings("v6e 4x4")
+SETTINGS = replace(some_settings("v6e 4x4"), no_progress_seconds=600.0)
 WORLD = a_world(SETTINGS)
 PER_HOST = some_settings("v6e 4x4", launcher=c.LAUNCHER_PER_HOST)
 PER_HOST_WORLD = a_world(PER_HOST)
 
 
-def tally(*ends: End, lost: dict[int, str] | None = None) -> Tally:
-    return Tally(ends={end.rank: end for end in ends}, lost=lost or {})
+def tally(*ends: End, lost: dict[int, str] | None = None, hung: int | None = None) -> Tally:
+    return Tally(ends={end.rank: end for end in ends}, lost=lost or {}, hung=hung)
 
 
 VERDICTS = {
@@ -51,6 +52,18 @@ VERDICTS = {
             exit_code=70,
             message="rank 1 on slice 0 host 0 (pod pod-0-0, 10.244.0.10): cannot start 'bash' in /opt/x: No such file",
             rank=1,
+        ),
+    ),
+    "a hang outweighs the exit codes and the silence that its end brings": (
+        tally(End(rank=5, exit_code=134, at=10.0, tail=["in all_reduce"]), lost={6: "no answer"}, hung=5),
+        Verdict(
+            reason=c.REASON_NO_PROGRESS,
+            exit_code=124,
+            message="no rank printed a line or touched its heartbeat file for 600 s (failurePolicy.noProgressSeconds); "
+            "silent for longest: rank 5 on slice 0 host 1 (pod pod-0-1, 10.244.0.11); the stacks of all ranks are in "
+            "the log",
+            rank=5,
+            tail=["in all_reduce"],
         ),
     ),
     "a host that is lost outweighs the failures of the others that follow": (

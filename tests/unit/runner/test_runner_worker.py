@@ -134,6 +134,41 @@ def test_a_program_saves_in_its_time_though_its_shell_dies_at_once(ranks: list[R
     assert (rank.finish(), rank.lines) == ({"exit": 143}, ["up", "saved"])
 
 
+STUCK = """
+import threading, time
+def waits_for_a_peer():
+    time.sleep(1000)
+threading.Thread(target=waits_for_a_peer).start()
+print("up", flush=True)
+waits_for_a_peer()
+"""
+
+
+@pytest.mark.parametrize(("launch", "code"), [("exec {python} -c '{code}'", 134), ("{python} -c '{code}'; exit 9", 9)])
+def test_a_program_that_hangs_tells_where_each_of_its_threads_is(ranks: list[Rank], launch: str, code: int) -> None:
+    ranks.append(rank := Rank(launch.format(python=sys.executable, code=STUCK.strip())))
+    rank.read("up")
+    rank.worker.dump()
+    assert rank.finish() == {"exit": code}
+    assert sum("in waits_for_a_peer" in line for line in rank.lines) == 2
+
+
+def test_a_stop_that_comes_with_the_start_is_not_lost(ranks: list[Rank]) -> None:
+    for _ in range(5):
+        ranks.append(rank := Rank("exec sleep 1000"))
+        rank.worker.stop(30)
+        assert rank.finish() == {"exit": 143}
+
+
+def test_a_touched_heartbeat_file_is_seen(ranks: list[Rank], tmp_path: Path) -> None:
+    file = tmp_path / "heartbeat"
+    ranks.append(rank := Rank("sleep 1000", contract={"TORCHTPU_HEARTBEAT_FILE": str(file)}))
+    never = rank.worker.poll(wait=0, linger=0, limit=1)["beat"]
+    file.touch()
+    os.utime(file, (17, 17))
+    assert (never, rank.worker.poll(wait=0, linger=0, limit=1)["beat"]) == (0.0, 17.0)
+
+
 STUBBORN = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

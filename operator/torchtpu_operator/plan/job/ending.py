@@ -11,7 +11,7 @@ from torchtpu_operator.api.job_status import Attempt, AttemptOutcome, AttemptRec
 from torchtpu_operator.plan.job.draft import Draft
 from torchtpu_operator.plan.job.manifests import Manifests
 from torchtpu_operator.plan.observed import RayJobSeen, RaySeen
-from torchtpu_operator.runner.constants import INFRASTRUCTURE_REASONS
+from torchtpu_operator.runner.constants import INFRASTRUCTURE_REASONS, REASON_NO_PROGRESS
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _ERROR = re.compile(r"[\w.]*(Error|Exception|Exit|Interrupt)\b")  # as Python ends a traceback
@@ -160,13 +160,16 @@ def judge(draft: Draft, job: RayJobSeen) -> None:
             f"{said}; judged at {end:%H:%M:%S} UTC, unless a lost host explains it before",
         )
         return
+    if result.get("reason") == REASON_NO_PROGRESS:
+        failed(draft, Reason.NO_PROGRESS, said)
+        return
     reason = Reason.RUNTIME_ENV_FAILED if job.error_type == "RUNTIME_ENV_SETUP_FAILURE" else Reason.ENTRYPOINT_FAILED
     failed(draft, Reason.JOB_STOPPED if job.status == "STOPPED" else reason, said)
 
 
 def _said(job: RayJobSeen) -> str:
     result = job.result or {}
-    if result.get("rank") is not None:
+    if result.get("rank") is not None and result.get("reason") != REASON_NO_PROGRESS:
         lines = result.get("lastLines") or []
         last = f": {lines[-1]}" if lines else ""
         return f"rank {result['rank']} ended with exit code {result.get('exitCode')}{last}"
