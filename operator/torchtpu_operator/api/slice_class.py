@@ -90,7 +90,8 @@ class JobDefaults(ApiModel):
 
 
 class ClassSpec(ApiModel):
-    """Where capacity comes from, what it may cost, who may use it. Changes reach new slices only."""
+    """Where capacity comes from, who may use it, and how much of it. A change of offers, nodePool, reclaim or
+    maxLifetimeSeconds reaches new slices only."""
 
     controller_name: str = Field(
         default=constants.MANAGED_BY,
@@ -192,7 +193,10 @@ class TPUSliceClass(ApiObject):
 
     api_version: Literal["torchtpu.dev/v1alpha1"] = "torchtpu.dev/v1alpha1"
     kind: Literal["TPUSliceClass"] = "TPUSliceClass"
-    spec: ClassSpec = Field(description="Where capacity comes from, who may use it, and how much of it.")
+    spec: ClassSpec = Field(
+        description="Where capacity comes from, who may use it, and how much of it. A change of offers, nodePool, reclaim or "
+        "maxLifetimeSeconds reaches new slices only.",
+    )
     status: ClassStatus = Field(
         default=ClassStatus(), description="State of the offers. Written by the operator alone."
     )
