@@ -7,6 +7,7 @@ that no description repeats them by hand.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from torchtpu_operator.api import constants
 from torchtpu_operator.api.base import MEANINGS
 from torchtpu_operator.api.mutability import mutability
 from torchtpu_operator.api.not_yet import NOT_YET, NotYet
@@ -48,12 +49,17 @@ def facts_of(node: Mapping[str, Any]) -> str:
     default = node.get("default")
     if default is not None and not isinstance(default, (dict, list)):
         facts.append(f"Default: {str(default).lower() if isinstance(default, bool) else default}.")
-    low, high = node.get("minimum"), node.get("maximum")
-    if low is not None and high is not None:
-        facts.append(f"From {low} to {high}.")
-    elif low is not None:
-        facts.append(f"{low} or more.")
+    if bounds := bounds_of(node):
+        facts.append(f"{bounds[0].upper()}{bounds[1:]}.")
     return " ".join(facts)
+
+
+def bounds_of(node: Mapping[str, Any]) -> str:
+    """`from 0 to 3600`, `1 or more`; empty if there are none. The bound of every integer is not worth a word."""
+    low, high = node.get("minimum"), node.get("maximum")
+    if low is None:
+        return ""
+    return f"{low} or more" if high in (None, constants.MAX_INT) else f"from {low} to {high}"
 
 
 def _append(node: Schema, facts: str) -> None:

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from torchtpu_operator.api import constants
 from torchtpu_operator.api.base import ApiEnum, model_in
 from torchtpu_operator.api.crd import structural
-from torchtpu_operator.api.describe import refusal
+from torchtpu_operator.api.describe import bounds_of, refusal
 from torchtpu_operator.api.job import JobSpec
 from torchtpu_operator.api.mutability import Mutability, mutability
 from torchtpu_operator.api.not_yet import NOT_YET, NotYet
@@ -118,9 +118,8 @@ def type_of(node: Mapping[str, Any], model: type[BaseModel] | None) -> str:
         return "time"
     if node.get("enum"):
         return "one of " + ", ".join(code(value) for value in node["enum"])
-    low, high = node.get("minimum"), node.get("maximum")
-    if low is not None or high is not None:
-        return f"{node['type']}, {low} to {high}" if high is not None else f"{node['type']}, {low} or more"
+    if bounds := bounds_of(node):
+        return f"{node['type']}, {bounds}"
     return f"{node['type']}{_count(node, 'Length', 'characters')}"
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import torchtpu_operator
 from tests.spec_cases import CASES, Document, job, slice_class
+from tests.spec_fuzz import random_jobs
 from torchtpu_operator import InvalidObjectError, TorchTPUJob, TPUSlice, TPUSliceClass, WorkingDir, secret_key
 from torchtpu_operator.api import ClassSpec, JobSpec
 from torchtpu_operator.api.validate import parse, without_nulls
@@ -116,6 +117,22 @@ def test_validate_says_what_the_rules_say(case: tuple[Document, tuple[str, ...]]
     except InvalidObjectError as error:
         want = tuple(str(violation) for violation in error.violations)
     assert said(document) == want
+
+
+def test_verdicts_on_random_jobs_are_those_of_the_rules_and_good_ones_survive() -> None:
+    for document in random_jobs(seed=4, count=500):
+        try:
+            parse(document)
+            want: tuple[str, ...] = ()
+        except InvalidObjectError as error:
+            want = tuple(str(violation) for violation in error.violations)
+        assert said(document) == want
+        if not want:
+            made = TorchTPUJob.from_dict(document)
+            assert (made.to_dict(), TorchTPUJob.from_yaml(made.to_yaml())) == (
+                without_nulls(document, TorchTPUJob),
+                made,
+            )
 
 
 def documents() -> dict[str, Document]:
