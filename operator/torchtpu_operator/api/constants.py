@@ -41,6 +41,8 @@ NODE_LABEL_POOL: Final = "cloud.google.com/gke-nodepool"
 NODE_LABEL_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
 NODE_LABEL_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 
+TAKEN_LABELS: Final = ("ray.io/", f"{GROUP}/", "app.kubernetes.io/name")  # on Ray pods: selectors rely on them
+
 MAX_SLICES: Final = 16
 MAX_INT: Final = 2**31 - 1  # int32, as in batch/v1: a moment plus so many seconds is still a date
 MAX_JOB_NAME: Final = 52  # leaves room for what is derived from it under a label's 63 characters

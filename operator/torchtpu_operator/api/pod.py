@@ -9,6 +9,7 @@ from pydantic import Field
 from pydantic.config import JsonDict
 
 from torchtpu_operator.api.base import ApiModel, OpenModel
+from torchtpu_operator.api.constants import TAKEN_LABELS
 
 MAX_CONTAINERS = 12  # bounds what the rules that look into each may cost
 BY_NAME: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
@@ -115,8 +116,8 @@ class PodOverlayMeta(ApiModel):
 
     labels: dict[str, str] | None = Field(
         default=None,
-        description="Labels added to the pod. Those that begin with ray.io/, torchtpu.dev/ or app.kubernetes.io/name are "
-        "taken. Example: {team: nlp}.",
+        description=f"Labels added to the pod. Those that begin with {', '.join(TAKEN_LABELS)} are taken. "
+        "Example: {team: nlp}.",
         max_length=64,
     )
     annotations: dict[str, str] | None = Field(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from torchtpu_operator.api import constants
+from torchtpu_operator.api.constants import TAKEN_LABELS
 from torchtpu_operator.api.job import JobSpec, RuntimeEnv
 from torchtpu_operator.api.pod import ContainerOverlay, EnvVar, PodTemplate
 from torchtpu_operator.api.rule import FORBIDDEN, Rule, cel_list, cel_map, cel_text
@@ -33,7 +34,6 @@ TPU_LIMIT: Final = "google.com/tpu of the container ray follows from the topolog
 NEEDS_IMAGE: Final = "container {name} needs an image: only the container ray takes spec.image"
 NODE_LABELS: Final = "the labels that pin a worker to its slice are set by the operator: remove {name}"
 POD_LABELS: Final = "labels that begin with {prefix} are taken: remove them"
-TAKEN_LABELS: Final = ("ray.io/", "torchtpu.dev/", "app.kubernetes.io/name")
 
 _RESERVED_CEL = f"[{cel_map(dict.fromkeys(sorted(RESERVED_ENV), 1))}]"
 _PINNED_CEL = cel_map(dict.fromkeys(PINNED_NODE_LABELS, 1))

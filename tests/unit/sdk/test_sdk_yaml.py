@@ -43,7 +43,7 @@ def test_words(word: str) -> None:
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
-    max_leaves=20,
+    max_leaves=8,
 )
 
 
