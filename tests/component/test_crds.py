@@ -15,8 +15,9 @@ from kubernetes.client.exceptions import ApiException
 from sim import tools
 from sim.control_plane import ApiServer
 from sim.control_plane.api_client import wait_until
-from tests.spec_cases import CASES, JOB, SLICE, Document, generated, job
+from tests.spec_cases import JOB, SLICE, Document, generated, job
 from tests.spec_fuzz import random_jobs
+from tests.spelling_cases import ALL as CASES
 from torchtpu_operator.api import (
     ClassSpec,
     JobPhase,

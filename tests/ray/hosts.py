@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import ray
 from ray.cluster_utils import Cluster
 
 REPOSITORY = Path(__file__).parents[2]
@@ -67,6 +68,15 @@ class Hosts:
             },
         )
         self._nodes: dict[tuple[str, int], Any] = {}
+
+    @property
+    def address(self) -> str:
+        """Of the head's GCS."""
+        return str(self._cluster.address)
+
+    @property
+    def version(self) -> str:
+        return str(ray.__version__)
 
     def add(self, hosts: Sequence[Host]) -> None:
         """Add hosts in that order and wait until Ray knows them."""

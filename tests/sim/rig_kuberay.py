@@ -24,6 +24,8 @@ class SimKubeRay:
         self._incarnations: dict[tuple[str, str], int] = {}
         self.broken_images: set[str] = set()
         """Pods of these images never become Ready."""
+        self.ended: dict[str, dict[str, Any]] = {}
+        """Image -> the status with which its pods end at once."""
         for kind in (RAY_CLUSTERS, PODS, NODES):
             kube.watch(kind, lambda _event, _obj: self._dirty.set())
 
@@ -152,6 +154,9 @@ class SimKubeRay:
                 state = {"name": "ray", "restartCount": 0, "state": {"waiting": waiting}}
                 status = {"phase": "Pending", "containerStatuses": [state]}
                 self._kube.put_status(PODS, name, status, namespace=namespace)
+                return
+            if ended := self.ended.get(pod["spec"]["containers"][0]["image"]):
+                self._kube.put_status(PODS, name, ended, namespace=namespace)
                 return
             self._status(pod, ready=True)
 

@@ -37,6 +37,7 @@ class SimRay:
     run_seconds: float = 20.0
     outcomes: list[str] = field(default_factory=list)
     """How the next jobs end, in order of submission; SUCCEEDED once the list is empty."""
+    ray_version: str = "2.60.0"
     silent: bool = False
     """Heads do not answer."""
     submissions: list[tuple[str, str]] = field(default_factory=list)
@@ -47,7 +48,7 @@ class SimRay:
         pod = self._head(head)
         if pod is None:
             return _no_answer("GET /api/version")
-        return RayVersion(ray="2.60.0", session_name=f"session_{pod['metadata']['uid']}")
+        return RayVersion(ray=self.ray_version, session_name=f"session_{pod['metadata']['uid']}")
 
     async def nodes(self, head: RayHead) -> tuple[RayNodeSeen, ...] | CallFailed:
         if self._head(head) is None:

@@ -1,12 +1,13 @@
 """Rules about TPUSliceClass and TPUSlice."""
 
+import re
 from collections.abc import Callable
 from typing import Final
 
 from torchtpu_operator.api.constants import CLASS_KIND, SLICE_KIND
 from torchtpu_operator.api.not_yet import NOT_YET
 from torchtpu_operator.api.offer import NodePoolTemplate, Offer, OfferType, Reservation, SliceOffer, Taint
-from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_list, cel_text
+from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_list, cel_string, cel_text
 from torchtpu_operator.api.shape_rules import SHAPE_EXISTS
 from torchtpu_operator.api.slice import SliceSpec, TPUSlice
 from torchtpu_operator.api.template_rules import CLASS_TEMPLATES, template_rules
@@ -28,11 +29,18 @@ UNKNOWN_ACCELERATOR: Final = 'accelerator "{name}" is not known: use one of {kno
 NO_FLEX_START: Final = "{name} cannot be had by flex-start: remove it from accelerators"
 SLICE_NO_FLEX_START: Final = "{name} cannot be had by flex-start: take another offer"
 SUB_BLOCK: Final = "subBlock needs block"
+POLICY_PATH: Final = (
+    "workloadPolicy is the name of a resource policy in the region of the pool, not its path: write {name}"
+)
+POLICY_NAME: Final = (
+    "workloadPolicy must be the name of a resource policy: lower-case letters, digits and dashes, at most 63"
+)
 TAINT_EFFECT: Final = f"effect must be one of {', '.join(EFFECTS)}"
 SYSTEM_LABEL: Final = "labels that begin with {prefix} are set by GKE and the operator: remove them"
 POOL_NAME: Final = "metadata.name and spec.nodePool.name must be the same: a slice is named as its node pool"
 SNAPSHOT: Final = "{field} never changes: a slice is a snapshot of class and offer"
 
+_POLICY = "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
 _WITHOUT_FLEX = tuple(name for name, generation in CATALOGUE.items() if not generation.flex_start)
 
 
@@ -70,6 +78,13 @@ def _flex_start(offer: Offer) -> str | None:
         return None
     cannot = next((name for name in offer.accelerators if name in _WITHOUT_FLEX), None)
     return None if cannot is None else NO_FLEX_START.format(name=cannot)
+
+
+def _workload_policy(offer: Offer) -> str | None:
+    policy = offer.workload_policy
+    if policy is None or re.fullmatch(_POLICY, policy):
+        return None
+    return POLICY_PATH.format(name=policy.rpartition("/")[2]) if "/" in policy else POLICY_NAME
 
 
 def _sub_block(reservation: Reservation) -> str | None:
@@ -151,6 +166,19 @@ CLASS_RULES: Final = (
             NO_FLEX_START, name=f"self.accelerators.filter(a, a in {cel_list(_WITHOUT_FLEX)})[0]"
         ),
         check=_flex_start,
+    ),
+    Rule(
+        id="offer-workload-policy",
+        at=("spec.offers[*]",),
+        field=".workloadPolicy",
+        cel=f"!has(self.workloadPolicy) || self.workloadPolicy.matches({cel_string(_POLICY)})",
+        message=POLICY_NAME,
+        message_expression=(
+            "self.workloadPolicy.contains('/') ? "
+            + cel_text(POLICY_PATH, name="self.workloadPolicy.substring(self.workloadPolicy.lastIndexOf('/') + 1)")
+            + f" : {cel_string(POLICY_NAME)}"
+        ),
+        check=_workload_policy,
     ),
     Rule(
         id="reservation-sub-block",

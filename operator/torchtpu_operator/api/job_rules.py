@@ -12,12 +12,18 @@ from torchtpu_operator.api.not_yet import NOT_YET
 from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_string, cel_text
 from torchtpu_operator.api.shape_rules import SHAPE_RULES
 from torchtpu_operator.api.template_rules import ENV_RULES, JOB_TEMPLATES, WORKER_TEMPLATES, template_rules
+from torchtpu_operator.runner.constants import MAX_ENTRYPOINT_BYTES
 
 JOB_NAME: Final = (
     f"metadata.name must be a lower-case DNS label that begins with a letter, at most {MAX_JOB_NAME} characters: "
     "pods, node pools and host names are named after it"
 )
 NO_ENTRYPOINT: Final = "entrypoint is required: the command that each worker runs, for example python train.py"
+LONG_ENTRYPOINT: Final = (
+    f"entrypoint has more than {MAX_ENTRYPOINT_BYTES} bytes, which Linux does not take in one argument: move the program "
+    "into a file (workingDir or the image)"
+)
+NUL_IN_ENTRYPOINT: Final = "entrypoint has a NUL character, which no command line can carry: remove it"
 LAUNCH_TOOL: Final = (
     "PerDevice already starts one process per device and sets its rank: run the script itself "
     "(python train.py), or use launcher PerHost for torchrun"
@@ -81,6 +87,14 @@ def _name(job: TorchTPUJob) -> str | None:
 
 def _entrypoint(spec: JobSpec) -> str | None:
     return None if spec.entrypoint.strip(" \t\r\n") else NO_ENTRYPOINT
+
+
+def _long_entrypoint(spec: JobSpec) -> str | None:
+    return LONG_ENTRYPOINT if len(spec.entrypoint.encode()) > MAX_ENTRYPOINT_BYTES else None
+
+
+def _nul_in_entrypoint(spec: JobSpec) -> str | None:
+    return NUL_IN_ENTRYPOINT if "\0" in spec.entrypoint else None
 
 
 def _launch_tool(pattern: str) -> Callable[[JobSpec], str | None]:
@@ -199,6 +213,22 @@ JOB_RULES: Final = (
         message=NO_ENTRYPOINT,
         check=_entrypoint,
         reason=REQUIRED,
+    ),
+    Rule(
+        id="long-entrypoint",
+        at=("spec",),
+        field=".entrypoint",
+        cel=f"!has(self.entrypoint) || bytes(self.entrypoint).size() <= {MAX_ENTRYPOINT_BYTES}",
+        message=LONG_ENTRYPOINT,
+        check=_long_entrypoint,
+    ),
+    Rule(
+        id="nul-in-entrypoint",
+        at=("spec",),
+        field=".entrypoint",
+        cel="!has(self.entrypoint) || !self.entrypoint.contains('\\u0000')",
+        message=NUL_IN_ENTRYPOINT,
+        check=_nul_in_entrypoint,
     ),
     *(
         Rule(

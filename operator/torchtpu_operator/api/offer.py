@@ -142,8 +142,7 @@ class Offer(ApiModel):
         description="For v7x on several hosts: name of the Compute Engine workload policy in the region of the pool, "
         "whose topology is the slice's. Unset: torchtpu-<GKE accelerator>-<topology>. Example: "
         "torchtpu-tpu7x-2x2x2.",
-        max_length=63,
-        pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$",
+        max_length=253,
     )
 
 

@@ -13,7 +13,9 @@ from torchtpu_operator.api.constants import TAKEN_LABELS
 
 MAX_CONTAINERS = 12  # bounds what the rules that look into each may cost
 BY_NAME: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+BY_MOUNT_PATH: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["mountPath"]}
 MAX_ENV = 256
+MAX_VOLUMES = 64
 
 
 class EnvVar(OpenModel):
@@ -44,9 +46,37 @@ class Resources(OpenModel):
     )
 
 
+class VolumeMountOverlay(OpenModel):
+    """Where a volume is seen in a container, as in a pod."""
+
+    name: str = Field(description="Name of the volume.", max_length=63)
+    mount_path: str = Field(
+        description="Path in the container. /dev/shm takes the place of the operator's; /opt/torchtpu is taken.",
+        max_length=1024,
+    )
+
+
+class VolumeOverlay(OpenModel):
+    """A volume of any kind, as in a pod; one of the same name is replaced."""
+
+    name: str = Field(
+        description="Name of the volume. Names that begin with torchtpu- are taken, but for torchtpu-shm, the "
+        "operator's /dev/shm: an emptyDir in memory of half the container's memory.",
+        max_length=63,
+    )
+
+
+class TolerationOverlay(OpenModel):
+    """A toleration, as in a pod."""
+
+    key: str | None = Field(
+        default=None, description="Key of the taint; unset with operator Exists: all.", max_length=317
+    )
+
+
 class ContainerOverlay(OpenModel):
     """A container of a pod. The one named `ray` is merged into the operator's; any other one is added, and needs an
-    image. Fields that are not listed here pass as they are: volumeMounts, securityContext, lifecycle and so on."""
+    image. Fields that are not listed here pass as they are: securityContext, lifecycle and so on."""
 
     name: str = Field(
         description="Name of the container; `ray` is the main container of head and workers.", max_length=63
@@ -73,10 +103,16 @@ class ContainerOverlay(OpenModel):
         max_length=MAX_ENV,
         json_schema_extra=BY_NAME,
     )
+    volume_mounts: tuple[VolumeMountOverlay, ...] | None = Field(
+        default=None,
+        description="Volumes in the container, merged by mountPath.",
+        max_length=MAX_VOLUMES,
+        json_schema_extra=BY_MOUNT_PATH,
+    )
     resources: Resources | None = Field(
         default=None,
-        description="Requests and limits. Of `ray` in a worker, google.com/tpu is the operator's; CPU and memory are by "
-        "default most of the host. Example: {limits: {memory: 64Gi}}.",
+        description="Requests and limits. google.com/tpu is the operator's: the container `ray` of a worker has all "
+        "chips of the host; its CPU and memory are by default most of the host. Example: {limits: {memory: 64Gi}}.",
     )
 
 
@@ -102,6 +138,21 @@ class PodOverlaySpec(OpenModel):
         default=None,
         description="Node labels that the pod needs. In workers, the labels that pin them to their slice are the "
         "operator's. Example: {disk: fast}.",
+        max_length=64,
+    )
+    node_name: str | None = Field(
+        default=None, description="Not taken: pods are placed by the scheduler; use nodeSelector.", max_length=253
+    )
+    volumes: tuple[VolumeOverlay, ...] | None = Field(
+        default=None,
+        description="Volumes of every kind, merged by name. Example: [{name: data, persistentVolumeClaim: {claimName: "
+        "data}}].",
+        max_length=MAX_VOLUMES,
+        json_schema_extra=BY_NAME,
+    )
+    tolerations: tuple[TolerationOverlay, ...] | None = Field(
+        default=None,
+        description="Tolerations, added to the operator's own. Example: [{key: team, operator: Exists}].",
         max_length=64,
     )
     restart_policy: str | None = Field(
@@ -132,7 +183,8 @@ class PodTemplate(ApiModel):
     spec: PodOverlaySpec | None = Field(
         default=None,
         description="Pod spec laid over the operator's: volumes, service account, tolerations, sidecars and so on. "
-        "Example: {serviceAccountName: trainer}.",
+        "hostNetwork brings dnsPolicy ClusterFirstWithHostNet, and the ports of head and workers are then the "
+        "node's: one Ray head per node. Example: {serviceAccountName: trainer}.",
     )
 
 

@@ -44,6 +44,11 @@ REASON_GROUPS: Final = (
                 (Reason.NO_MATCHING_OFFER,),
             ),
             (
+                "the job is larger than a limit of the class (`limits`, an offer's `maxChips`, a reservation's `chips`): "
+                "waiting cannot help. Use fewer chips, or ask the class's owner",
+                (Reason.LIMITS_TOO_SMALL,),
+            ),
+            (
                 "remove the label `kueue.x-k8s.io/queue-name`: Kueue is not integrated yet",
                 (Reason.QUEUEING_UNSUPPORTED,),
             ),
@@ -53,8 +58,19 @@ REASON_GROUPS: Final = (
                 (Reason.RAY_VERSION_UNSUPPORTED,),
             ),
             (
-                "the apiserver refuses the RayCluster or its pods (quota, policy, webhook, a wrong template): its words are in the message",
+                "head and workers have different images (a template sets one of them): give both the same Ray and Python",
+                (Reason.WORKER_VERSION_MISMATCH,),
+            ),
+            (
+                "the apiserver refuses the RayCluster or its pods (policy, webhook, a wrong template, a ServiceAccount or "
+                "PriorityClass that does not exist): its words are in the message. Tried again with back-off, up to every "
+                "five minutes. Found before anything is spent; if a policy begins to refuse later, the slices are kept "
+                "until `startDeadlineSeconds`",
                 (Reason.ADMISSION_DENIED,),
+            ),
+            (
+                "create the ConfigMap that `spec.workingDir` names; the job goes on by itself",
+                (Reason.WORKING_DIR_NOT_FOUND,),
             ),
         ),
     ),
@@ -143,9 +159,16 @@ REASON_GROUPS: Final = (
             ("correct name, project or zone of the reservation in the class", (Reason.RESERVATION_INVALID,)),
             ("wait, or find out who uses the reservation", (Reason.RESERVATION_FULL,)),
             ("the reservation is for another machine type or zone", (Reason.RESERVATION_MISMATCH,)),
-            ("correct the class's `nodePool` or the shape: GKE's words are in the message", (Reason.INVALID_REQUEST,)),
             (
-                "v7x: the workload policy that the class names does not exist in that region",
+                "correct the class's `nodePool` or the shape: GKE's words are in the message. The same is not asked again "
+                "until the class is changed; other offers are tried",
+                (Reason.INVALID_REQUEST,),
+            ),
+            (
+                "v7x on several hosts: the workload policy does not exist in that region (`torchtpu-tpu7x-<topology>`, or "
+                "what `workloadPolicy` of the offer names). Make it: `gcloud compute resource-policies create "
+                "workload-policy NAME --type=HIGH_THROUGHPUT --accelerator-topology=TOPOLOGY --region=REGION`; it is looked "
+                "for again by itself",
                 (Reason.PLACEMENT_POLICY_NOT_FOUND,),
             ),
             ("a larger pod range in the class's `networkConfig`, or fewer pods per node", (Reason.NETWORK_EXHAUSTED,)),
@@ -280,7 +303,6 @@ REASON_GROUPS: Final = (
                 (Reason.MANAGED_BY_OTHER,),
             ),
             ("use KubeRay 1.5 to 1.7", (Reason.KUBERAY_UNSUPPORTED,)),
-            ("create the ConfigMap that `spec.workingDir` names", (Reason.WORKING_DIR_NOT_FOUND,)),
             ("nothing: the last call failed, the next one comes by itself", (Reason.BACKING_OFF,)),
             (
                 "spot or flex-start capacity was taken back: the job restarts on another slice, counted as a disruption",

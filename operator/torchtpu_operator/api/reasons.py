@@ -17,11 +17,13 @@ class Reason(enum.StrEnum):
     SEVERAL_DEFAULT_CLASSES = "SeveralDefaultClasses"
     NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"
     NO_MATCHING_OFFER = "NoMatchingOffer"
+    LIMITS_TOO_SMALL = "LimitsTooSmall"  # of the class, for this job: waiting cannot help
     MANAGED_BY_OTHER = "ManagedByOther"
     QUEUEING_UNSUPPORTED = "QueueingUnsupported"
     KUBERAY_MISSING = "KubeRayMissing"
     KUBERAY_UNSUPPORTED = "KubeRayUnsupported"
     RAY_VERSION_UNSUPPORTED = "RayVersionUnsupported"
+    WORKER_VERSION_MISMATCH = "WorkerVersionMismatch"  # workers of another Ray or Python than the head
     ADMISSION_DENIED = "AdmissionDenied"
     WORKING_DIR_NOT_FOUND = "WorkingDirNotFound"
 

@@ -159,6 +159,10 @@ class OfferStatus(StatusModel):
     message: str = Field(default="", description="What GKE said, and what to do.", max_length=constants.MAX_MESSAGE)
     retry_after: Timestamp | None = Field(default=None, description="Before this moment it is not asked again.")
     failures: int = Field(default=0, description="Failed requests in a row.")
+    generation: int = Field(
+        default=0,
+        description="metadata.generation of the class then: an InvalidRequest ends when the class is changed.",
+    )
 
 
 class ClassStatus(StatusModel):

@@ -8,6 +8,7 @@ from torchtpu_operator.api.constants import TAKEN_LABELS
 from torchtpu_operator.api.job import JobSpec, RuntimeEnv
 from torchtpu_operator.api.pod import ContainerOverlay, EnvVar, PodTemplate
 from torchtpu_operator.api.rule import FORBIDDEN, Rule, cel_list, cel_map, cel_text
+from torchtpu_operator.runner.constants import MOUNT_PATH, WORKING_DIR
 from torchtpu_operator.runner.constants import RESERVED_ENV as RUNNER_RESERVED_ENV
 
 MAIN_CONTAINER: Final = "ray"
@@ -31,9 +32,18 @@ START_COMMAND: Final = (
     "or an init container"
 )
 TPU_LIMIT: Final = "google.com/tpu of the container ray follows from the topology: leave it unset"
+TPU_OF_OTHERS: Final = (
+    "container {name} must not ask for google.com/tpu: the container ray has all chips of the host, and no host "
+    "would fit the pod"
+)
+NODE_NAME: Final = "nodeName would bypass the scheduler: leave it unset, and say in nodeSelector where the pod may run"
+VOLUME: Final = "volume {name} is the operator's: choose a name that does not begin with torchtpu-"
+MOUNT: Final = "mountPath {path} is the operator's: choose another one"
 NEEDS_IMAGE: Final = "container {name} needs an image: only the container ray takes spec.image"
 NODE_LABELS: Final = "the labels that pin a worker to its slice are set by the operator: remove {name}"
 POD_LABELS: Final = "labels that begin with {prefix} are taken: remove them"
+TAKEN_MOUNTS: Final = (MOUNT_PATH, WORKING_DIR)
+OPEN_VOLUME: Final = "torchtpu-shm"  # the operator's /dev/shm, which users may size or replace
 
 _RESERVED_CEL = f"[{cel_map(dict.fromkeys(sorted(RESERVED_ENV), 1))}]"
 _PINNED_CEL = cel_map(dict.fromkeys(PINNED_NODE_LABELS, 1))
@@ -84,12 +94,45 @@ def _start_command(template: PodTemplate) -> str | None:
     return START_COMMAND if taken else None
 
 
+def _asks_for_tpu(container: ContainerOverlay) -> bool:
+    resources = container.resources
+    if resources is None:
+        return False
+    return constants.TPU_RESOURCE in {**(resources.limits or {}), **(resources.requests or {})}
+
+
 def _tpu_limit(template: PodTemplate) -> str | None:
-    for container in _main(template):
-        resources = container.resources
-        if resources and constants.TPU_RESOURCE in {**(resources.limits or {}), **(resources.requests or {})}:
-            return TPU_LIMIT
+    return TPU_LIMIT if any(_asks_for_tpu(container) for container in _main(template)) else None
+
+
+def _tpu_of_others(template: PodTemplate) -> str | None:
+    return _tpu_elsewhere(container for container in _containers(template) if container.name != MAIN_CONTAINER)
+
+
+def _tpu_of_init(template: PodTemplate) -> str | None:
+    return _tpu_elsewhere((template.spec.init_containers or ()) if template.spec else ())
+
+
+def _tpu_elsewhere(containers: Iterable[ContainerOverlay]) -> str | None:
+    name = next((container.name for container in containers if _asks_for_tpu(container)), None)
+    return None if name is None else TPU_OF_OTHERS.format(name=name)
+
+
+def _node_name(template: PodTemplate) -> str | None:
+    return NODE_NAME if template.spec and template.spec.node_name is not None else None
+
+
+def _volumes(template: PodTemplate) -> str | None:
+    for volume in (template.spec.volumes or ()) if template.spec else ():
+        if volume.name.startswith("torchtpu-") and volume.name != OPEN_VOLUME:
+            return VOLUME.format(name=volume.name)
     return None
+
+
+def _mounts(template: PodTemplate) -> str | None:
+    used = {mount.mount_path for container in _main(template) for mount in container.volume_mounts or ()}
+    taken = next((path for path in TAKEN_MOUNTS if path in used), None)
+    return None if taken is None else MOUNT.format(path=taken)
 
 
 def _needs_image(template: PodTemplate) -> str | None:
@@ -172,6 +215,52 @@ def template_rules(*, everywhere: tuple[str, ...], workers: tuple[str, ...]) -> 
             check=_tpu_limit,
             reason=FORBIDDEN,
         ),
+        _tpu_rule(everywhere, field="containers", others="c.name == 'ray' || ", check=_tpu_of_others),
+        _tpu_rule(everywhere, field="initContainers", others="", check=_tpu_of_init),
+        Rule(
+            id="template-node-name",
+            at=everywhere,
+            field=".spec.nodeName",
+            cel="!has(self.spec) || !has(self.spec.nodeName)",
+            message=NODE_NAME,
+            check=_node_name,
+            reason=FORBIDDEN,
+        ),
+        Rule(
+            id="template-volumes",
+            at=everywhere,
+            field=".spec.volumes",
+            cel=(
+                "!has(self.spec) || !has(self.spec.volumes)"
+                f" || self.spec.volumes.all(v, !v.name.startsWith('torchtpu-') || v.name == '{OPEN_VOLUME}')"
+            ),
+            message="volumes whose names begin with torchtpu- are the operator's",
+            message_expression=cel_text(
+                VOLUME,
+                name=f"self.spec.volumes.filter(v, v.name.startsWith('torchtpu-') && v.name != '{OPEN_VOLUME}')[0].name",
+            ),
+            check=_volumes,
+            reason=FORBIDDEN,
+        ),
+        Rule(
+            id="template-mounts",
+            at=everywhere,
+            field=".spec.containers",
+            cel=(
+                f"{_NO_CONTAINERS} || {_CONTAINERS}.all(c, c.name != 'ray' || !has(c.volumeMounts)"
+                f" || c.volumeMounts.all(m, !(m.mountPath in {cel_list(TAKEN_MOUNTS)})))"
+            ),
+            message="some mount paths are the operator's: choose others",
+            message_expression=cel_text(
+                MOUNT,
+                path=(
+                    f"{cel_list(TAKEN_MOUNTS)}.filter(p, {_CONTAINERS}.exists(c, c.name == 'ray'"
+                    " && has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath == p)))[0]"
+                ),
+            ),
+            check=_mounts,
+            reason=FORBIDDEN,
+        ),
         _image_rule(everywhere, field="containers", check=_needs_image),
         _image_rule(everywhere, field="initContainers", check=_init_needs_image),
         Rule(
@@ -199,6 +288,24 @@ def template_rules(*, everywhere: tuple[str, ...], workers: tuple[str, ...]) -> 
             check=_pod_labels,
             reason=FORBIDDEN,
         ),
+    )
+
+
+def _tpu_rule(at: tuple[str, ...], *, field: str, others: str, check: Callable[[PodTemplate], str | None]) -> Rule:
+    asks = (
+        "has(c.resources) && ((has(c.resources.limits) && 'google.com/tpu' in c.resources.limits)"
+        " || (has(c.resources.requests) && 'google.com/tpu' in c.resources.requests))"
+    )
+    mine = "c.name != 'ray' && " if others else ""
+    return Rule(
+        id=f"template-tpu-others-{field}",
+        at=at,
+        field=f".spec.{field}",
+        cel=f"!has(self.spec) || !has(self.spec.{field}) || self.spec.{field}.all(c, {others}!({asks}))",
+        message="only the container ray may have google.com/tpu, which is the operator's",
+        message_expression=cel_text(TPU_OF_OTHERS, name=f"self.spec.{field}.filter(c, {mine}{asks})[0].name"),
+        check=check,
+        reason=FORBIDDEN,
     )
 
 

@@ -72,6 +72,7 @@ ROWS = (
         r"IP_SPACE_EXHAUSTED",
     ),
     _row(FailureClass.WRONG_ZONE, r"machine type with name .*does not exist in zone"),
+    _row(FailureClass.POLICY_NOT_FOUND, r"(resource|workload|placement) ?policy .*(not found|does not exist)"),
     _row(
         FailureClass.INVALID,
         r"gang mode of size",
@@ -79,7 +80,6 @@ ROWS = (
         r"placement policy is not supported",
         r"flex[- ]start node pools don't support",
         r"invalid value for field",
-        r"(resource )?policy .*(not found|does not exist)",
         r"tpu ?topology",
     ),
     _row(

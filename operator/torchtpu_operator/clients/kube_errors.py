@@ -8,6 +8,13 @@ from torchtpu_operator.clients.calls import shortened
 from torchtpu_operator.plan.observed import CallFailed, FailureClass
 
 NO_ANSWER = 0
+_ADMISSION = (
+    "violates PodSecurity",
+    "denied the request",  # a webhook
+    "denied request",  # a ValidatingAdmissionPolicy
+    "error looking up service account",
+    "no PriorityClass with name",
+)
 
 
 class KubeError(Exception):
@@ -76,7 +83,7 @@ def _forbidden(message: str) -> FailureClass:
         return FailureClass.QUOTA
     if "is being terminated" in message:
         return FailureClass.CONFLICT
-    if "violates PodSecurity" in message or "denied the request" in message or "limit range" in message.lower():
+    if any(words in message for words in _ADMISSION) or "limit range" in message.lower():
         return FailureClass.INVALID
     return FailureClass.PERMISSION
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchtpu_operator.api.constants import FINALIZER
-from torchtpu_operator.clients.kinds import PODS, RAY_CLUSTERS, kind_of
+from torchtpu_operator.clients.kinds import CONFIG_MAPS, PODS, RAY_CLUSTERS, kind_of
 from torchtpu_operator.clients.kube_errors import KubeError
 from torchtpu_operator.controller.world import Target, World, refresh
 from torchtpu_operator.plan.actions import (
@@ -84,6 +84,10 @@ async def dry_run(world: World, target: Target, action: DryRun) -> Outcome:
             if error.is_conflict and error.reason == "AlreadyExists":
                 continue  # the real one is there: it has passed already
             raise
+    for namespace, name in action.config_maps:
+        if await world.kube.get(CONFIG_MAPS, name, namespace=namespace) is None:
+            text = f"ConfigMap {namespace}/{name} does not exist"
+            return CallFailed(call=f"GET configmaps/{name}", failure=FailureClass.NOT_FOUND, message=text)
     return Performed(call="DryRun")
 
 

@@ -1,5 +1,6 @@
 """What the operator keeps of pods, nodes and namespaces: the few facts that plans need, not the bodies."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,12 +13,17 @@ from torchtpu_operator.api.constants import (
 )
 from torchtpu_operator.api.timestamps import parse_time
 from torchtpu_operator.clients.calls import shortened
-from torchtpu_operator.plan.observed import NodeSeen, PodSeen
+from torchtpu_operator.plan.observed import VERSION_MISMATCH, NodeSeen, PodSeen
 
 Obj = Mapping[str, Any]
 
 _NODE_ENDS = "cloud.google.com/impending-node-termination"
 _PROBLEM_LENGTH = 300
+# Ray's last words in a worker that it refuses (ray._private.utils.check_version_info).
+_MISMATCH = re.compile(
+    r"Version mismatch: The cluster was started with:\s+Ray: (\S+)\s+Python: (\S+)\s+"
+    r"This process on .*? was started with:\s+Ray: (\S+)\s+Python: (\S+)"
+)
 # Waiting reasons of a container that is simply on its way.
 _ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 
@@ -98,6 +104,8 @@ def on_lost_node(pod: PodSeen) -> PodSeen:
 def _problem(status: Obj) -> tuple[str, str]:
     """Reason and one line on why a pod does not run; two empty strings where it does or is on its way."""
     if status.get("phase") == "Failed":
+        if mismatch := _mismatch(status):
+            return VERSION_MISMATCH, mismatch
         ended = next(_ended(status), ("Failed", ""))
         return (status.get("reason") or ended[0]), (status.get("message") or ended[1] or "the pod failed")
     for condition in status.get("conditions") or ():
@@ -120,6 +128,15 @@ def _ended(status: Obj) -> Iterator[tuple[str, str]]:
         if ended.get("exitCode"):
             reason = ended.get("reason") or "Error"
             yield reason, _line(state["name"], f"{reason}, exit code {ended['exitCode']}", ended.get("message"))
+
+
+def _mismatch(status: Obj) -> str | None:
+    for state in status.get("containerStatuses") or ():
+        message = ((state.get("state") or {}).get("terminated") or {}).get("message") or ""
+        if match := _MISMATCH.search(message):
+            head_ray, head_python, ray, python = match.groups()
+            return f"it has Ray {ray} and Python {python}, the head has Ray {head_ray} and Python {head_python}"
+    return None
 
 
 def _line(container: str, reason: str, message: str | None) -> str:

@@ -137,6 +137,8 @@ class DryRun:
     """Server-side dry run of manifests (RayCluster, one pod of each template). CallFailed carries the apiserver's words."""
 
     manifests: tuple[Json, ...]
+    config_maps: tuple[tuple[str, str], ...] = ()
+    """(namespace, name) of ConfigMaps that must exist: a pod without its own would wait on paid chips."""
 
 
 @dataclass(frozen=True, kw_only=True)

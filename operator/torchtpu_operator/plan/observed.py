@@ -30,6 +30,8 @@ class FailureClass(StrEnum):
     PERMISSION = "PermissionDenied"
     NETWORK = "NetworkExhausted"
     TOO_MANY_POOLS = "TooManyPools"
+    POLICY_NOT_FOUND = "PlacementPolicyNotFound"
+    """The workload policy that the request names is not in the region."""
     CONFLICT = "Conflict"
     """An object of that name exists and is not ours, or somebody was faster."""
     NOT_FOUND = "NotFound"
@@ -116,6 +118,9 @@ class Performed:
 
 Outcome = OperationStarted | Performed | CallFailed
 
+
+VERSION_MISMATCH = "RayVersionMismatch"
+"""`PodSeen.problem_reason` of a worker that Ray refused: it has another Ray or Python than the head."""
 
 # --- jobs --------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from torchtpu_operator.api.base import to_dict
 from torchtpu_operator.api.job import Launcher, TorchTPUJob
 from torchtpu_operator.api.pod import PodTemplate
 from torchtpu_operator.plan import names
+from torchtpu_operator.plan.quantities import quantity
 from torchtpu_operator.plan.runner_files import ENTRYPOINT_ITEM, runner_modules
 from torchtpu_operator.plan.strategic_merge import merge
 from torchtpu_operator.runner import constants as runner
@@ -22,7 +23,7 @@ HEAD_MEMORY: Final = (
     "4Gi"  # GCS, dashboard and the driver; a Driver job that loads data there raises it by head.template
 )
 WORKER_SHARE: Final = 0.8  # of the machine: the rest is the node's own and that of its daemons
-SHM_SHARE: Final = 0.5  # of the container's memory, which it counts in
+SHM_DIVISOR: Final = 2  # half of the container's memory, in which it counts; Ray's object store wants 30 % there
 
 _GCS_PORT: Final = 6379
 _AGENT_PORT: Final = 52365
@@ -75,7 +76,7 @@ class PodBuilder:
             {"name": "dashboard", "containerPort": 8265},
             {"name": "client", "containerPort": 10001},
         ]
-        pod = self._pod(container, shm="2Gi", labels={})
+        pod = self._pod(container, labels={})
         pod["spec"]["affinity"] = {
             "nodeAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -104,7 +105,7 @@ class PodBuilder:
             limits={"memory": f"{memory}Gi"},
             readiness=_WORKER_READY,
         )
-        pod = self._pod(container, shm=f"{int(memory * SHM_SHARE)}Gi", labels={constants.LABEL_SLICE: pool})
+        pod = self._pod(container, labels={constants.LABEL_SLICE: pool})
         pod = self._overlaid(pod, spec.worker.template if spec.worker else None)
         pod_spec = pod["spec"]
         pod_spec["restartPolicy"] = "Never"  # a lost host rebuilds its slice: libtpu cannot rejoin one
@@ -150,11 +151,8 @@ class PodBuilder:
             container["workingDir"] = runner.WORKING_DIR
         return container
 
-    def _pod(self, container: dict[str, Any], *, shm: str, labels: dict[str, str]) -> dict[str, Any]:
-        volumes = [
-            *self._volumes(),
-            {"name": _SHM_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": shm}},
-        ]
+    def _pod(self, container: dict[str, Any], *, labels: dict[str, str]) -> dict[str, Any]:
+        volumes = [*self._volumes(), {"name": _SHM_VOLUME, "emptyDir": {"medium": "Memory"}}]
         spec: dict[str, Any] = {"containers": [container], "volumes": volumes}
         if self._job.spec.priority_class_name:
             spec["priorityClassName"] = self._job.spec.priority_class_name
@@ -182,6 +180,9 @@ class PodBuilder:
                 if container["name"] == MAIN_CONTAINER:
                     asked = merge(asked, container.get("resources", {}))
         _settle_resources(_main(pod)["resources"], asked)
+        _size_shm(pod)
+        if pod["spec"].get("hostNetwork"):  # with the host's own DNS the workers would not find the head
+            pod["spec"].setdefault("dnsPolicy", "ClusterFirstWithHostNet")
         # the first container is the one that KubeRay starts Ray in
         containers = pod["spec"]["containers"]
         pod["spec"]["containers"] = sorted(containers, key=lambda container: container["name"] != MAIN_CONTAINER)
@@ -325,6 +326,18 @@ def _settle_resources(resources: dict[str, Any], asked: Mapping[str, Any]) -> No
             resources["requests"] = {**resources["requests"], name: limit}
         if request is not None and limit is None and name in resources["limits"]:
             resources["limits"] = {**resources["limits"], name: request}
+
+
+def _size_shm(pod: Mapping[str, Any]) -> None:
+    """Our /dev/shm follows the memory that the container has in the end, unless an overlay gives it a size."""
+    resources = _main(pod)["resources"]
+    memory = quantity(resources.get("limits", {}).get("memory") or resources.get("requests", {}).get("memory") or "")
+    for volume in pod["spec"].get("volumes") or ():
+        ours = volume["name"] == _SHM_VOLUME and volume.get("emptyDir") == {"medium": "Memory"}
+        if ours and memory is not None:
+            half = int(memory) // SHM_DIVISOR
+            size = f"{half // 2**30}Gi" if half >= 2**30 else f"{half // 2**20}Mi"
+            volume["emptyDir"] = {"medium": "Memory", "sizeLimit": size}
 
 
 def _main(pod: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ RULES: dict[FailureClass, Rule] = {
     FailureClass.RESERVATION_INVALID: Rule(first=60, cap=300),
     FailureClass.WRONG_ZONE: Rule(first=60, cap=300),
     FailureClass.INVALID: Rule(first=60, cap=300),
+    FailureClass.POLICY_NOT_FOUND: Rule(first=30, cap=300),
     FailureClass.PERMISSION: Rule(first=15, cap=300),
     FailureClass.NETWORK: Rule(first=60, cap=300),
     FailureClass.TOO_MANY_POOLS: Rule(first=60, cap=300),

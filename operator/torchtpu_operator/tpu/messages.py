@@ -10,7 +10,18 @@ from torchtpu_operator.tpu.catalogue import CATALOGUE, Generation
 
 SIZED = "^.+-[0-9]+$"
 TOPOLOGY_FORM = "^[1-9][0-9]{0,3}x[1-9][0-9]{0,3}(x[1-9][0-9]{0,3})?$"
-TOPOLOGY_TYPOS = (" ", ""), ("X", "x"), ("*", "x"), ("×", "x"), (",", "x")
+# spaces (also the one that web pages copy), and what looks like an x: the sign, and the Cyrillic and the wide letter
+TOPOLOGY_TYPOS = (
+    (" ", ""),
+    ("\u00a0", ""),
+    ("\t", ""),
+    ("X", "x"),
+    ("*", "x"),
+    ("×", "x"),
+    ("\u0445", "x"),
+    ("\uff58", "x"),
+    (",", "x"),
+)
 
 UNKNOWN_ACCELERATOR = 'accelerator "{accelerator}" is not known: use one of {known}'
 MEANT_ACCELERATOR = 'accelerator "{accelerator}" is not known: did you mean "{meant}"?'
@@ -38,7 +49,18 @@ def accelerator_meant(accelerator: str) -> tuple[str | None, bool]:
 
 def spellings() -> dict[str, str]:
     """Every spelling that we recognise, the right ones included, in lower case, with the generation that it means."""
-    return {spelling: name for name, generation in CATALOGUE.items() for spelling in (name, *generation.misspellings)}
+    return {spelling: name for name, generation in CATALOGUE.items() for spelling in _spellings(name, generation)}
+
+
+def _spellings(name: str, generation: Generation) -> tuple[str, ...]:
+    machines = [machine.machine_type for machine in generation.machines.values()]
+    families = dict.fromkeys(machine.partition("-")[0] for machine in machines)
+    return (
+        name,
+        *generation.misspellings,
+        *machines,
+        *(each for each in families if each not in generation.misspellings),
+    )
 
 
 def example_topology(generation: Generation) -> str:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.spec_cases import CASES, Document, generated, job
+from tests.spec_cases import Document, generated, job
+from tests.spelling_cases import ALL as CASES
 from torchtpu_operator.api.rules import RULES, violations
 from torchtpu_operator.api.validate import InvalidObjectError, parse
 from torchtpu_operator.runner.constants import RESERVED_ENV

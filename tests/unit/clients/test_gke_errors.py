@@ -79,7 +79,7 @@ CASES = {
         "INVALID_ARGUMENT", "Placement policy is not supported. Use workload policy.", F.INVALID
     ),
     "policy that is not there": Case(
-        "INVALID_ARGUMENT", "Resource policy 'torchtpu-x' was not found in region us-east5.", F.INVALID
+        "INVALID_ARGUMENT", "Resource policy 'torchtpu-x' was not found in region us-east5.", F.POLICY_NOT_FOUND
     ),
     "pod range too small": Case(
         "FAILED_PRECONDITION", "Cannot find pod range with enough available IPs in network n", F.NETWORK, True

@@ -27,6 +27,15 @@ CASES = {
     "a ResourceQuota": Case(403, 'pods "p" is forbidden: exceeded quota: tpu, requested: google.com/tpu=4', F.QUOTA),
     "PodSecurity": Case(403, 'pods "p" is forbidden: violates PodSecurity "restricted:latest"', F.INVALID),
     "a webhook": Case(403, 'admission webhook "v.x" denied the request: no', F.INVALID),
+    "a ValidatingAdmissionPolicy": Case(
+        403, "pods is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", F.INVALID
+    ),
+    "a service account that is not there": Case(
+        403, 'pods "p" is forbidden: error looking up service account ml/x: serviceaccount "x" not found', F.INVALID
+    ),
+    "a PriorityClass that is not there": Case(
+        403, 'pods "p" is forbidden: no PriorityClass with name x was found', F.INVALID
+    ),
     "a namespace that goes": Case(
         403, "unable to create new content in namespace ml because it is being terminated", F.CONFLICT
     ),

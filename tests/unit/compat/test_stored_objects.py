@@ -18,6 +18,7 @@ REFUSED = (
     "spec.offers.flexStart",
     "spec.offers.existing",
     "template.spec.restartPolicy",
+    "template.spec.nodeName",
 )
 
 

@@ -54,7 +54,21 @@ def test_a_worker_pod_that_runs() -> None:
     assert read_pod(a_pod(status, deletionTimestamp="2026-11-30T12:00:00Z")) == PodFact(job_uid="u1", seen=want)
 
 
+# the end of what `ray start` of 2.60.0 prints (tests/ray holds it against the real one)
+MISMATCH = (
+    "    raise RuntimeError(error_message)\nRuntimeError: Version mismatch: The cluster was started with:\n"
+    "    Ray: 2.60.0\n    Python: 3.11.7\nThis process on node 10.244.0.9 was started with:\n"
+    "    Ray: 2.59.0\n    Python: 3.12.1\n\n"
+)
+
 PROBLEMS: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
+    "a worker of another Ray than the head": (
+        {
+            "phase": "Failed",
+            "containerStatuses": [{"name": "ray", "state": {"terminated": {"exitCode": 1, "message": MISMATCH}}}],
+        },
+        ("RayVersionMismatch", "it has Ray 2.59.0 and Python 3.12.1, the head has Ray 2.60.0 and Python 3.11.7"),
+    ),
     "an image that is not there": (
         waiting("ImagePullBackOff", 'Back-off pulling image "x"'),
         ("ImagePullBackOff", 'container ray: ImagePullBackOff: Back-off pulling image "x"'),

@@ -508,6 +508,35 @@ def test_the_next_failure_after_an_outage_bars_for_twice_as_long() -> None:
     assert remembered(after) == [("od", "Stockout", 2, at(120))]
 
 
+REFUSED = outage(until=21600).model_copy(update={"reason": "InvalidRequest", "generation": 1})
+CHANGED = {
+    "the same is not asked again": (a_class(), JOB, {"llama": "InvalidRequest"}),
+    "a changed class is asked again": (a_class().meta(generation=2), JOB, {}),
+    "slices of another size are asked for": (a_class(), SMALL, {}),
+    "another offer of the class is asked": (a_class(offers=(an_offer(), an_offer("spot", type="Spot"))), JOB, {}),
+}
+
+
+@pytest.mark.parametrize(("class_", "job", "waits"), CHANGED.values(), ids=CHANGED)
+def test_a_request_that_gke_calls_invalid(class_: ClassBuilder, job: JobBuilder, waits: dict[str, str]) -> None:
+    plan = planned(Case(classes=(class_.status(offers=(REFUSED,)),), jobs=(job,)))
+    names_by_uid = {job.job.metadata.uid: job.job.metadata.name}
+    assert {names_by_uid[uid]: wait.reason for uid, wait in plan.waits.items()} == waits
+    assert len([action for action in plan.actions if isinstance(action, CreateSlice)]) == (0 if waits else 1)
+
+
+def test_what_gke_calls_invalid_in_one_class_says_nothing_of_another() -> None:
+    """Their node pool templates differ."""
+    other = a_class("other").no_default().status(offers=(REFUSED,))
+    plan = planned(Case(classes=(a_class(), other), jobs=(JOB,)))
+    assert [type(action) for action in plan.actions if isinstance(action, CreateSlice)] == [CreateSlice]
+
+
+def test_a_change_of_the_class_takes_the_refusal_out_of_its_status() -> None:
+    changed = a_class().meta(generation=2).status(offers=(REFUSED,))
+    assert remembered(class_after(Case(classes=(changed,), jobs=(JOB,)))) == []
+
+
 def test_what_is_not_the_offers_fault_leaves_no_outage() -> None:
     case = Case(jobs=(JOB,), slices=(a_slice().failed(Reason.NAME_CONFLICT),))
     assert remembered(class_after(case)) == []

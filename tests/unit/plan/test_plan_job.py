@@ -198,7 +198,10 @@ CASES = {
         given=a_job().resolved(),
         outcomes=(a_failure(FailureClass.TRANSIENT, call="POST pods", message="webhook down"),),
         want=Seen(phase="Pending", reason="Pending", tell=("Pending",), look=2.0),
-        status={"message": "the dry run of the RayCluster did not answer: webhook down", "demand": None},
+        status={
+            "message": "the apiserver did not take what the job would create: webhook down; tried again",
+            "demand": None,
+        },
     ),
     # --- waiting for slices
     "allocation says why it gives nothing, and the job repeats it": Case(
@@ -331,6 +334,28 @@ CASES = {
         pods=(*some_pods(3), a_pod(host=3, ready=False, phase="Failed", problem="exit code 1", problem_reason="Error")),
         want=Seen(phase="Restarting", reason="ContainerFailing", tell=("AttemptDisruption",), look=0.0),
         status={"disruptions": 1, "restarts": 0},
+    ),
+    "a worker of another Ray than the head: no retry helps, the job ends and says who has what": Case(
+        given=a_job(failure_policy={"max_restarts": 5}).starting(cluster_uid="rc-uid"),
+        slices=(READY,),
+        cluster=CLUSTER,
+        pods=(
+            *some_pods(3),
+            a_pod(host=3, ready=False, phase="Failed", problem="it has Ray 2.59", problem_reason="RayVersionMismatch"),
+        ),
+        want=Seen(
+            phase="Finishing",
+            reason="WorkerVersionMismatch",
+            do=(f"ScaleWorkersToZero {RC}",),
+            tell=("AttemptStopped",),
+            look=2.0,
+        ),
+        status={
+            "restarts": 0,
+            "disruptions": 0,
+            "finishing.message": "worker pod s0-3 cannot join: it has Ray 2.59; give head and workers images with one "
+            "Ray and Python",
+        },
     ),
     "the third start in a row that breaks is the image's fault": Case(
         given=a_job().starting(cluster_uid="rc-uid").broken_starts(2),

@@ -60,8 +60,8 @@ BUILT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"runtimeEnv": {"env_vars": {"A": "1"}, "pip": ["einops"]}},
     ),
     "a pod overlay, unknown fields and nulls kept": (
-        {"template": {"spec": {"tolerations": None, "volumes": [{"name": "a", "emptyDir": {}}]}}},
-        {"template": {"spec": {"tolerations": None, "volumes": [{"name": "a", "emptyDir": {}}]}}},
+        {"template": {"spec": {"affinity": None, "volumes": [{"name": "a", "emptyDir": {}}]}}},
+        {"template": {"spec": {"affinity": None, "volumes": [{"name": "a", "emptyDir": {}}]}}},
     ),
     "an enum": ({"launcher": torchtpu_operator.Launcher.DRIVER}, {"launcher": "Driver"}),
 }

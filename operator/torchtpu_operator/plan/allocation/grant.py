@@ -198,19 +198,23 @@ def _choose(
     """An offer for each new slice, all in one zone; or why there is none. `without`: slices that do not count."""
     if count == 0:
         return []
-    usable = [offer for offer in class_.spec.offers if _usable(job, offer)]
+    usable = [offer for offer in class_.spec.offers if is_usable(job, offer)]
     if not usable:
         named = ", ".join(offer.name for offer in class_.spec.offers)
         text = f"no offer of class {class_.metadata.name} ({named}) serves {job.spec.accelerator} for this job: change spec.offers or the class"
         return Wait(reason=Reason.NO_MATCHING_OFFER, message=text)
     why: list[str] = []
+    for_a_person = True  # until something is found that time may change
     for where in _zones(usable, only=zone):
         chosen: list[tuple[Offer, str]] = []
         for offer in (each for each in usable if where in each.zones):
-            if outage := outages.barred(state, offer, zone=where, shape=shape):
+            if outage := outages.barred(state, class_, offer, zone=where, shape=shape):
+                for_a_person = for_a_person and outage.reason in outages.UNTIL_CHANGED
                 until = f"{outage.retry_after:%H:%M:%S} UTC" if outage.retry_after else "later"
-                why.append(f"{offer.name} in {where}: {outage.reason}, asked again at {until}: {outage.message}")
+                again = "when the class is changed" if outage.reason in outages.UNTIL_CHANGED else f"at {until}"
+                why.append(f"{offer.name} in {where}: {outage.reason}, asked again {again}: {outage.message}")
                 continue
+            for_a_person = False
             free = _free(state, class_, offer, without=without)
             if free is not None and free < shape.chips:
                 why.append(f"{offer.name}: {max(0, free)} of its chips are free, {shape.chips} are needed")
@@ -219,10 +223,12 @@ def _choose(
             chosen += [(offer, where)] * min(room, count - len(chosen))
         if len(chosen) == count:
             return chosen
-    return Wait(reason=Reason.OFFERS_EXHAUSTED, message="; ".join(dict.fromkeys(why)) or f"no offer in zone {zone}")
+    reason = Reason.INVALID_REQUEST if why and for_a_person else Reason.OFFERS_EXHAUSTED
+    return Wait(reason=reason, message="; ".join(dict.fromkeys(why)) or f"no offer in zone {zone}")
 
 
-def _usable(job: TorchTPUJob, offer: Offer) -> bool:
+def is_usable(job: TorchTPUJob, offer: Offer) -> bool:
+    """Whether the offer is for this job, whatever is free there now."""
     return (
         offer.type not in UNSUPPORTED
         and offer.provisioning is Provisioning.CREATE  # ScaleUp needs capacity pods, which nobody makes yet

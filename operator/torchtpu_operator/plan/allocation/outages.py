@@ -20,7 +20,7 @@ BARS: Mapping[str, int] = {
     Reason.RESERVATION_INVALID: 300,
     Reason.RESERVATION_MISMATCH: 300,
     Reason.WRONG_ZONE: 600,
-    Reason.INVALID_REQUEST: 300,
+    Reason.INVALID_REQUEST: 6 * 3600,
     Reason.PLACEMENT_POLICY_NOT_FOUND: 120,
     Reason.NETWORK_EXHAUSTED: 300,
     Reason.TOO_MANY_NODE_POOLS: 300,
@@ -29,6 +29,7 @@ BARS: Mapping[str, int] = {
     Reason.UNKNOWN_ERROR: 120,
 }
 LONGEST_BAR = 3600
+UNTIL_CHANGED = {Reason.INVALID_REQUEST}  # the class's own fault: the same again would be refused again
 FORGET_SECONDS = 6 * 3600  # an outage that is long over says nothing of today
 
 
@@ -48,8 +49,8 @@ def source(offer: Offer, *, zone: str, machine_type: str) -> Source:
     return Source(zone=zone, machine_type=machine_type, type=offer.type.value, reservation=name)
 
 
-def barred(state: State, offer: Offer, *, zone: str, shape: Shape) -> OfferStatus | None:
-    """The outage that keeps this offer from being asked for this shape: the one that ends last."""
+def barred(state: State, class_: TPUSliceClass, offer: Offer, *, zone: str, shape: Shape) -> OfferStatus | None:
+    """The outage that keeps this offer of the class from being asked for this shape: the one that ends last."""
     asked = source(offer, zone=zone, machine_type=shape.machine_type)
     found: OfferStatus | None = None
     for each in state.classes.values():
@@ -58,8 +59,13 @@ def barred(state: State, offer: Offer, *, zone: str, shape: Shape) -> OfferStatu
             known = offers.get(outage.name)
             if known is None or outage.state is OfferState.AVAILABLE or outage.retry_after is None:
                 continue
+            if outage.reason in UNTIL_CHANGED:  # it is about this class as it was then, and about that very size
+                meant = each.metadata.name == class_.metadata.name and outage.hosts == shape.hosts
+                meant = meant and outage.generation == each.metadata.generation
+            else:
+                meant = outage.hosts <= shape.hosts
             same = source(known, zone=outage.zone, machine_type=outage.machine_type) == asked
-            if same and outage.hosts <= shape.hosts and outage.retry_after > state.now:
+            if same and meant and outage.retry_after > state.now:
                 found = (
                     outage
                     if found is None or found.retry_after is None or outage.retry_after > found.retry_after
@@ -80,7 +86,8 @@ def record(class_: TPUSliceClass, failed: Iterable[TPUSlice], *, now: datetime) 
         # A request that failed before the bar ended was sent before it: the same outage, however often it is seen.
         same = before is not None and before.retry_after is not None and at < before.retry_after
         count = 1 if before is None else before.failures if same else before.failures + 1
-        until = at + timedelta(seconds=min(LONGEST_BAR, BARS[failure.reason] * 2 ** min(count - 1, 12)))
+        first = BARS[failure.reason]
+        until = at + timedelta(seconds=max(first, min(LONGEST_BAR, first * 2 ** min(count - 1, 12))))
         if same and before is not None and before.retry_after is not None and before.retry_after >= until:
             continue
         offers[key] = OfferStatus(
@@ -93,12 +100,13 @@ def record(class_: TPUSliceClass, failed: Iterable[TPUSlice], *, now: datetime) 
             message=failure.message,
             retry_after=until,
             failures=count,
+            generation=class_.metadata.generation,
         )
     return class_.status.model_copy(update={"offers": tuple(offers.values())})
 
 
-def forget(status: ClassStatus, *, ready: Iterable[TPUSlice], now: datetime) -> ClassStatus:
-    """Without the outages that a slice from the same offer has disproved, or that are long over."""
+def forget(status: ClassStatus, *, generation: int, ready: Iterable[TPUSlice], now: datetime) -> ClassStatus:
+    """Without the outages that a slice from the same offer or a change of the class has disproved, or long over."""
     disproved = {
         (slice_.spec.offer.name, slice_.spec.offer.zone, shape_of_slice(slice_).machine_type): slice_.status.ready_at
         for slice_ in ready
@@ -107,6 +115,8 @@ def forget(status: ClassStatus, *, ready: Iterable[TPUSlice], now: datetime) -> 
     kept = []
     for outage in status.offers:
         if outage.retry_after is None or now >= outage.retry_after + timedelta(seconds=FORGET_SECONDS):
+            continue
+        if outage.reason in UNTIL_CHANGED and outage.generation != generation:
             continue
         came = disproved.get((outage.name, outage.zone, outage.machine_type))
         if came is not None and came >= outage.retry_after:

@@ -67,7 +67,7 @@ def _write_classes(state: State, failed: list[TPUSlice], found: Released) -> Non
         ]
         here = [slice_ for slice_ in state.slices if slice_.spec.slice_class_name == name and slice_ not in failed]
         status = outages.record(class_, mine, now=state.now)
-        status = outages.forget(status, ready=here, now=state.now)
+        status = outages.forget(status, generation=class_.metadata.generation, ready=here, now=state.now)
         barred = {(each.name, each.zone) for each in status.offers if each.retry_after and each.retry_after > state.now}
         pairs = [(offer.name, zone) for offer in class_.spec.offers for zone in offer.zones or ("",)]
         status = status.model_copy(

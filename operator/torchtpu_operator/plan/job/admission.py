@@ -5,9 +5,12 @@ from torchtpu_operator.api.job_status import ResolvedJob
 from torchtpu_operator.api.rules import violations
 from torchtpu_operator.plan.actions import DryRun
 from torchtpu_operator.plan.allocation.grant import selects
+from torchtpu_operator.plan.job import refusal
+from torchtpu_operator.plan.job.class_fit import limits_fit, offers_fit
 from torchtpu_operator.plan.job.draft import Draft
+from torchtpu_operator.plan.job.host_fit import too_large
 from torchtpu_operator.plan.job.manifests import Manifests
-from torchtpu_operator.plan.observed import CallFailed, FailureClass, Performed
+from torchtpu_operator.plan.observed import CallFailed, Performed
 from torchtpu_operator.tpu import resolve
 
 KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -32,29 +35,34 @@ def admitted(draft: Draft) -> bool:
     manifests = Manifests.of(draft)
     if draft.status.admitted_hash == manifests.spec_hash:
         return True
+    cluster = manifests.ray_cluster()
+    if large := too_large(cluster["spec"]["workerGroupSpecs"][0]["template"], shape=manifests.shape):
+        _stall(draft, Reason.INVALID_SPEC, large)
+        return False
     for outcome in draft.observed.outcomes:
         if isinstance(outcome, Performed) and outcome.call == "DryRun":
             draft.set(admitted_hash=manifests.spec_hash, retry=None)
             return True
-        if isinstance(outcome, CallFailed) and outcome.failure in (FailureClass.INVALID, FailureClass.PERMISSION):
-            text = f"the apiserver refuses what the job would create: {outcome.message}; correct the spec and create the job again"
-            draft.back_off(outcome, reason=Reason.ADMISSION_DENIED, message=text)
-        elif isinstance(outcome, CallFailed):
-            text = f"the dry run of the RayCluster did not answer: {outcome.message}"
-            draft.back_off(outcome, reason=Reason.PENDING, message=text)
-    if draft.status.retry is not None and draft.status.retry.reason == Reason.ADMISSION_DENIED:
-        _stall(draft, Reason.ADMISSION_DENIED, draft.status.retry.message, tell=False)  # told with its first refusal
-    else:
-        waits = draft.status.retry is not None and draft.status.retry.reason == Reason.PENDING
-        text = (
-            draft.status.retry.message
-            if draft.status.retry is not None and waits
-            else "checking what the job would create"
-        )
-        draft.phase(JobPhase.PENDING, Reason.PENDING, text)
+        if isinstance(outcome, CallFailed):
+            refusal.record(draft, outcome)
+    _say(draft)
     if not draft.backing_off():
-        draft.act(DryRun(manifests=manifests.dry_run()))
+        draft.act(DryRun(manifests=manifests.dry_run(), config_maps=manifests.config_maps()))
     return False
+
+
+def _say(draft: Draft) -> None:
+    """What the last try came to; its event was sent with the first one."""
+    retry = draft.status.retry
+    if retry is None or retry.reason not in refusal.REASONS:
+        draft.phase(JobPhase.PENDING, Reason.PENDING, "checking what the job would create")
+        return
+    reason = Reason(retry.reason)
+    if reason in refusal.FOR_A_PERSON:
+        _stall(draft, reason, retry.message, tell=False)
+        draft.condition(ConditionType.RAY_CLUSTER_READY, False, reason, retry.message)
+    else:
+        draft.phase(JobPhase.PENDING, reason, retry.message)
 
 
 def _namespace_unknown(draft: Draft) -> bool:
@@ -95,13 +103,12 @@ def _problem(draft: Draft) -> tuple[Reason, str] | None:
             Reason.IMAGE_MISSING,
             f"spec.image: no image is given, neither here nor in jobDefaults.image of class {name}: set one of them",
         )
-    known = {offer.name for offer in class_.spec.offers}
-    if unknown := [offer for offer in spec.offers or () if offer not in known]:
-        return (
-            Reason.NO_MATCHING_OFFER,
-            f"spec.offers: class {name} has no offer {unknown[0]}; it has {', '.join(sorted(known))}",
-        )
     shape = resolve(spec.accelerator, spec.topology, chips_per_host=spec.chips_per_host)
+    held = bool(draft.held)  # what was granted under limits of before is not taken back
+    if not held and (
+        problem := offers_fit(job, class_, shape=shape) or limits_fit(job, class_, shape=shape, labels=labels)
+    ):
+        return problem
     count = f"{spec.num_slices} x " if spec.num_slices > 1 else ""
     resolved = ResolvedJob(
         slice_class_name=name,

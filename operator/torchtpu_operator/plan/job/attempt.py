@@ -9,11 +9,18 @@ from torchtpu_operator.api.job_rules import old_ray
 from torchtpu_operator.api.job_status import Attempt, AttemptOutcome
 from torchtpu_operator.plan import gate, names
 from torchtpu_operator.plan.actions import SubmitRayJob
-from torchtpu_operator.plan.job import ending, usage
+from torchtpu_operator.plan.job import ending, refusal, usage
 from torchtpu_operator.plan.job.cluster import is_ours
 from torchtpu_operator.plan.job.draft import Draft
 from torchtpu_operator.plan.job.manifests import Manifests
-from torchtpu_operator.plan.observed import CallFailed, FailureClass, PodSeen, RayJobSeen, RaySeen
+from torchtpu_operator.plan.observed import (
+    VERSION_MISMATCH,
+    CallFailed,
+    FailureClass,
+    PodSeen,
+    RayJobSeen,
+    RaySeen,
+)
 from torchtpu_operator.plan.reasons import explain, reason_of
 
 Json = Mapping[str, Any]
@@ -91,7 +98,7 @@ def _record_cluster(draft: Draft, attempt: Attempt, cluster: Json | None) -> boo
         return True
     for outcome in draft.observed.outcomes:
         if isinstance(outcome, CallFailed):
-            draft.back_off(outcome, reason=Reason.RAY_CLUSTER_STARTING, message=explain(outcome))
+            refusal.record(draft, outcome, otherwise=Reason.RAY_CLUSTER_STARTING)
     if _start_overdue(draft, attempt):
         return False
     if draft.observed.slice_class is None and draft.spec.image is None:
@@ -101,7 +108,7 @@ def _record_cluster(draft: Draft, attempt: Attempt, cluster: Json | None) -> boo
     elif not draft.backing_off():
         draft.act(*Manifests.of(draft, attempt=attempt.number).create())
     elif draft.status.retry is not None:
-        draft.phase(JobPhase.STARTING, Reason.RAY_CLUSTER_STARTING, draft.status.retry.message)
+        _starting(draft, Reason(draft.status.retry.reason), draft.status.retry.message)
     return False
 
 
@@ -129,6 +136,11 @@ def _start(draft: Draft, attempt: Attempt, cluster: Json) -> None:
         return
     pods = [pod for pod in draft.observed.pods if pod.attempt == attempt.number]
     if broken := [pod for pod in pods if pod.node_type == "worker" and pod.phase == "Failed"]:
+        if refused := next((pod for pod in broken if pod.problem_reason == VERSION_MISMATCH), None):
+            text = f"worker pod {refused.name} cannot join: {refused.problem}; give head and workers images with one Ray and Python"
+            draft.finish(ConditionType.FAILED, Reason.WORKER_VERSION_MISMATCH, text)
+            ending.close(draft, AttemptOutcome.STOPPED, Reason.WORKER_VERSION_MISMATCH, text)
+            return
         # KubeRay rebuilds a failed replica several times a second, without back-off: end it here
         why = f"worker pod {broken[0].name} failed before the start: {broken[0].problem or broken[0].problem_reason}"
         if any(pod.lost_node or pod.problem_reason in ending.PLATFORM_ENDS for pod in broken):

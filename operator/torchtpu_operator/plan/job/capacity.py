@@ -10,6 +10,8 @@ MAX_SLICE_MESSAGE = 256  # bytes; sixteen of them are in one status, and the sli
 HOLDING_NONE = {JobPhase.SUSPENDED, JobPhase.SUCCEEDED, JobPhase.FAILED}
 QUEUE_REASONS = {Reason.WAITING_FOR_LIMITS, Reason.CLASS_PAUSED, Reason.QUEUEING_UNSUPPORTED}
 
+FOR_A_PERSON = {Reason.INVALID_REQUEST, Reason.NO_MATCHING_OFFER}  # waiting alone will not help
+
 
 def mirror(draft: Draft) -> None:
     """Copy what the job's slices are into its status: its author may not be allowed to read cluster-scoped objects."""
@@ -108,7 +110,7 @@ def waiting(draft: Draft, *, restarting: bool) -> None:
     phase = JobPhase.RESTARTING if restarting else JobPhase.PROVISIONING if held else JobPhase.PENDING
     queued = draft.status.queued_at or draft.now if reason in QUEUE_REASONS else None
     draft.set(queued_at=queued)
-    draft.phase(phase, reason, message)
+    draft.phase(phase, reason, message, stalled=not held and reason in FOR_A_PERSON)
     if draft.overdue(queued, draft.spec.queue_deadline_seconds):
         text = f"waited {draft.spec.queue_deadline_seconds} s (spec.queueDeadlineSeconds): {message}"
         draft.finish(ConditionType.FAILED, Reason.QUEUE_DEADLINE_EXCEEDED, text)

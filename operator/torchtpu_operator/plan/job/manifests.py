@@ -85,6 +85,11 @@ class Manifests:
             CreateObject(manifest=self.ray_cluster()),
         )
 
+    def config_maps(self) -> tuple[tuple[str, str], ...]:
+        """(namespace, name) of what the pods cannot start without."""
+        source = self.job.spec.working_dir.config_map if self.job.spec.working_dir else None
+        return () if source is None else ((self.job.metadata.namespace or "default", source.name),)
+
     def dry_run(self) -> tuple[Json, ...]:
         """The RayCluster and one pod of each template, as the apiserver must accept them before anything is spent."""
         cluster = self.ray_cluster()

@@ -9,7 +9,7 @@ from torchtpu_operator.api.constants import MAX_MESSAGE
 from torchtpu_operator.api.slice import ReclaimPolicy, SliceFailure, SliceNodes, SliceRetry, SliceUsage
 from torchtpu_operator.plan import retry
 from torchtpu_operator.plan.actions import Action, Event, Plan
-from torchtpu_operator.plan.observed import CallFailed, Settings
+from torchtpu_operator.plan.observed import CallFailed, FailureClass, Settings
 from torchtpu_operator.plan.reasons import explain, reason_of
 from torchtpu_operator.plan.slice.observed import SliceObserved
 from torchtpu_operator.tpu import Shape, ShapeError, resolve
@@ -77,6 +77,15 @@ class Draft:
         self.set(failure=SliceFailure(reason=reason.value, message=text, at=self.now), retry=None)
         self.phase(SlicePhase.FAILED, reason, text)
         self.event("Warning", reason, text)
+
+    def fail_as(self, failed: CallFailed) -> None:
+        """What GKE said ends this slice. Texts that leave out where GKE looked are completed."""
+        where = ""
+        if failed.failure is FailureClass.POLICY_NOT_FOUND:
+            project = self.settings.gke_parent.split("/")[1]
+            region = self.observed.slice.spec.offer.zone.rpartition("-")[0]
+            where = f" in project {project}, region {region}"
+        self.fail(reason_of(failed), explain(failed) + where)
 
     def back_off(self, failed: CallFailed) -> None:
         """Say what failed and when it is tried again; the count lives in status, so a restart does not reset it."""

@@ -22,7 +22,6 @@ from torchtpu_operator.plan.observed import (
     PoolSeen,
     Settings,
 )
-from torchtpu_operator.plan.reasons import explain, reason_of
 from torchtpu_operator.plan.slice.deletion import plan_deletion
 from torchtpu_operator.plan.slice.draft import CREATE, Draft
 from torchtpu_operator.plan.slice.observed import SliceObserved
@@ -101,7 +100,7 @@ def _record_failure(draft: Draft, failed: CallFailed) -> None:
         draft.look_now = True  # the name exists: the next look at the pool says whose it is
     else:
         draft.set(operation=None)
-        draft.fail(reason_of(failed), explain(failed))
+        draft.fail_as(failed)
 
 
 def _pending(draft: Draft) -> Plan[SliceStatus]:
@@ -187,12 +186,10 @@ def _provisioning(draft: Draft) -> Plan[SliceStatus]:
         not isinstance(observed.operation, OperationSeen) or observed.operation.done
     )  # absent or expired: over
     if pool.status in ("ERROR", "RUNNING_WITH_ERROR", "STOPPING") and operation_over:
-        reason = Reason.NODE_POOL_BROKEN
-        failed = pool.failure and CallFailed(call="node pool", failure=pool.failure, message=pool.message)
-        draft.fail(
-            reason_of(failed) if failed else reason,
-            explain(failed) if failed else f"node pool is {pool.status}: {pool.message}",
-        )
+        if pool.failure is not None:
+            draft.fail_as(CallFailed(call="node pool", failure=pool.failure, message=pool.message))
+        else:
+            draft.fail(Reason.NODE_POOL_BROKEN, f"node pool is {pool.status}: {pool.message}")
         return draft.done()
     return _await_nodes(draft)
 
@@ -203,7 +200,7 @@ def _follow(draft: Draft, seen: OperationSeen) -> None:
     if operation is None or seen.kind != operation.type:
         return  # of an earlier pool of this name, or a repair
     if seen.error is not None:
-        draft.fail(reason_of(seen.error), explain(seen.error))
+        draft.fail_as(seen.error)
         return
     draft.set(
         operation=operation.model_copy(
