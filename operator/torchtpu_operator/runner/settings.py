@@ -79,7 +79,7 @@ def _bad(message: str) -> RunnerError:
     )
 
 
-def _positive(env: Mapping[str, str], name: str, *, default: float | None = None) -> float:
+def _positive(env: Mapping[str, str], name: str, *, default: float | None = None, or_zero: bool = False) -> float:
     text = env.get(name, "")
     if not text and default is not None:
         return default
@@ -87,8 +87,8 @@ def _positive(env: Mapping[str, str], name: str, *, default: float | None = None
         value = float(text)
     except ValueError:
         raise _bad(f"{name} must be a number, got {text!r}") from None
-    if not (value > 0 and math.isfinite(value)):
-        raise _bad(f"{name} must be above 0, got {text!r}")
+    if not ((value > 0 or (or_zero and value == 0)) and math.isfinite(value)):
+        raise _bad(f"{name} must be {'0 or more' if or_zero else 'above 0'}, got {text!r}")
     return value
 
 
@@ -133,7 +133,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         chips_per_host=_count(env, c.ENV_CHIPS_PER_HOST),
         devices_per_chip=_count(env, c.ENV_DEVICES_PER_CHIP),
         torch_topology=_text(env, c.ENV_TORCH_TOPOLOGY),
-        stop_grace_seconds=_positive(env, c.ENV_STOP_GRACE_SECONDS, default=60.0),
+        stop_grace_seconds=_positive(env, c.ENV_STOP_GRACE_SECONDS, default=60.0, or_zero=True),
         reserve_timeout_seconds=_positive(env, c.ENV_RESERVE_TIMEOUT_SECONDS, default=120.0),
         start_timeout_seconds=_positive(env, c.ENV_START_TIMEOUT_SECONDS, default=300.0),
         working_dir=env.get(c.ENV_WORKING_DIR) or None,

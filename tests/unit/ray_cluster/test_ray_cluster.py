@@ -17,6 +17,7 @@ from torchtpu_operator.plan.ray_cluster import ImageMissingError, WorkerPool
 from torchtpu_operator.plan.ray_pods import worker_cpu, worker_memory_gib
 from torchtpu_operator.plan.runner_files import runner_modules
 from torchtpu_operator.runner import constants as runner
+from torchtpu_operator.runner.settings import read_settings
 from torchtpu_operator.tpu import CATALOGUE, resolve
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ray_cluster"
@@ -238,6 +239,25 @@ def test_python_path_of_the_user_stays_as_it_is() -> None:
     source = {"configMapKeyRef": {"name": "paths", "key": "python"}}
     head = templates(build(changed(ANY, env=[{"name": "PYTHONPATH", "valueFrom": source}])))[0]
     assert env_of(head)["PYTHONPATH"] == source
+
+
+BOUNDS = {
+    "least": {"stopGracePeriodSeconds": 0, "failurePolicy": {"noProgressSeconds": 60}},
+    "highest": {"stopGracePeriodSeconds": 3600, "failurePolicy": {"noProgressSeconds": 2**31 - 1}},
+    "unset": {},
+}
+
+
+@pytest.mark.parametrize("spec", BOUNDS.values(), ids=BOUNDS)
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_runner_reads_what_the_operator_writes(job: TorchTPUJob, spec: dict[str, Any]) -> None:
+    env = {name: value for name, value in env_of(templates(build(changed(job, **spec)))[0]).items() if value}
+    settings = read_settings(env)
+    policy = spec.get("failurePolicy", {})
+    assert (settings.stop_grace_seconds, settings.no_progress_seconds) == (
+        spec.get("stopGracePeriodSeconds", job.spec.stop_grace_period_seconds),
+        policy.get("noProgressSeconds"),
+    )
 
 
 def test_reference_in_a_path_is_no_reference() -> None:

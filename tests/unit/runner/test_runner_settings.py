@@ -21,6 +21,7 @@ def test_all_of_it() -> None:
         TORCHTPU_RESERVE_TIMEOUT_SECONDS="1.5",
         TORCHTPU_START_TIMEOUT_SECONDS="20",
         TORCHTPU_WORKING_DIR="/opt/torchtpu-job/code",
+        TORCHTPU_NO_PROGRESS_SECONDS="600",
     )
     settings = read_settings(env)
     assert settings == Settings(
@@ -35,6 +36,7 @@ def test_all_of_it() -> None:
         reserve_timeout_seconds=1.5,
         start_timeout_seconds=20.0,
         working_dir="/opt/torchtpu-job/code",
+        no_progress_seconds=600.0,
     )
     assert (settings.num_hosts, settings.num_devices, settings.num_workers) == (8, 64, 8)
 
@@ -51,7 +53,7 @@ BAD = {
     ),
     "a grace that is none": (
         {"TORCHTPU_STOP_GRACE_SECONDS": "nan"},
-        "TORCHTPU_STOP_GRACE_SECONDS must be above 0, got 'nan'" + HINT,
+        "TORCHTPU_STOP_GRACE_SECONDS must be 0 or more, got 'nan'" + HINT,
     ),
     "slices with unequal hosts": (
         {"TORCHTPU_SLICES": '[{"name": "a", "hosts": 4}, {"name": "b", "hosts": 2}]'},

@@ -258,4 +258,5 @@ def close(draft: Draft, outcome: AttemptOutcome, reason: Reason, message: str) -
     )
     draft.set(attempts=(*draft.status.attempts, record)[-MAX_ATTEMPT_HISTORY:])
     good = outcome is AttemptOutcome.SUCCEEDED
-    draft.event("Normal" if good else "Warning", f"Attempt{outcome.value}", f"attempt {attempt.number}: {message}")
+    text = message if good else f"attempt {attempt.number}: {message}"
+    draft.event("Normal" if good else "Warning", f"Attempt{outcome.value}", text)
