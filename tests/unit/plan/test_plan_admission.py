@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.builders import NOW, a_class, a_failure, a_job, a_slice, an_offer, at
-from tests.unit.plan.test_plan_job import Case, planned
+from tests.unit.plan.job_cases import Case, planned
 from tests.unit.plan.views import Seen, seen
 from torchtpu_operator.api import ConditionType, JobPhase
 from torchtpu_operator.api.slice_class import JobDefaults
