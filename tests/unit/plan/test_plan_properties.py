@@ -47,6 +47,7 @@ from torchtpu_operator.plan.actions import (
 )
 from torchtpu_operator.plan.allocation import AllocationObserved, Wait, plan_allocation
 from torchtpu_operator.plan.job import JobObserved, job_needs, plan_job
+from torchtpu_operator.plan.job.capacity import usable
 from torchtpu_operator.plan.observed import (
     CallFailed,
     DemandSeen,
@@ -286,6 +287,8 @@ def jobs(draw: st.DrawFn) -> JobBuilder:
                 "active_deadline_seconds": st.just(100),
                 "queue_deadline_seconds": st.just(100),
                 "topology": st.just("9x9"),
+                "ttl_seconds_after_finished": st.sampled_from([0, 1000]),
+                "budget": st.sampled_from([{"chipHours": "0.1"}, {"chipHours": 100}]),
                 "failure_policy": st.sampled_from([{"max_restarts": 2}, {"max_disruptions": 0}]),
             },
         )
@@ -417,7 +420,15 @@ def job_observations(draw: st.DrawFn) -> JobObserved:
         pods=pods,
         ray=ray if needs.ray else None,
         kuberay=draw(st.sampled_from([True, True, False])),
-        wait=draw(st.sampled_from([None, Wait(reason=Reason.WAITING_FOR_LIMITS, message="full")])),
+        wait=draw(
+            st.sampled_from(
+                [
+                    None,
+                    Wait(reason=Reason.WAITING_FOR_LIMITS, message="full"),
+                    Wait(reason=Reason.OFFERS_EXHAUSTED, message="another zone", give_back=True),
+                ]
+            )
+        ),
         outcomes=draw(
             st.one_of(st.just(()), st.tuples(failures), st.tuples(st.builds(Performed, call=st.just("DryRun"))))
         ),
@@ -480,6 +491,12 @@ def test_a_job_is_planned_whatever_is_seen(observed: JobObserved) -> None:
             before.attempt.ray_cluster_uid if before.attempt else ""
         ):
             assert not any(group["replicas"] for group in cluster["spec"]["workerGroupSpecs"])
+    # a whole slice is given up by one number only when no pod of ours can be on it
+    if before.demand is not None and after.demand is not None and after.demand.slices:
+        whole = {s.spec.claim_ref.slice_index for s in observed.slices if s.spec.claim_ref and usable(s)}
+        pairs = zip(before.demand.sequence, after.demand.sequence, strict=False)
+        raised = {index for index, (old, new) in enumerate(pairs) if new > old}
+        assert not (whole & raised and observed.pods)
     # the end is said only when no claim is left, by a live list
     ended = {each.type for each in after.conditions if each.status == "True"} & {"Complete", "Failed", "Suspended"}
     had = {each.type for each in before.conditions if each.status == "True"}
