@@ -1,6 +1,7 @@
 """The examples, as their users run them."""
 
 import json
+import re
 from typing import Any
 
 from tests.e2e.operated import Operated, condition, example
@@ -83,3 +84,32 @@ def test_unchanged_torch_trainer_runs_in_physical_order(operated: Operated, name
 def test_a_driver_with_its_own_runtime_env_works(operated: Operated, namespace: str) -> None:
     operated.apply(*example("driver-runtime-env-v6e-4x4.yaml", namespace=namespace))
     operated.until_phase(namespace, "driver-runtime-env-v6e-4x4", "Succeeded", seconds=400)
+
+
+def test_torchrun_gets_hosts_and_rendezvous_without_a_flag(operated: Operated, namespace: str) -> None:
+    smaller = {"topology": "2x4", "chipsPerHost": 4, "entrypoint": "torchrun train.py --epochs 2"}
+    operated.apply(*example("torchrun-v6e-4x4.yaml", namespace=namespace, **smaller))
+    operated.until_phase(namespace, "torchrun-v6e-4x4", "Succeeded", seconds=300)
+    log = _head_log(operated, namespace)
+    places = log.split("ranks on host:device ")[1].split("\n")[0].split()
+    losses = [float(line.split("loss ")[1]) for line in log.splitlines() if "] epoch " in line]
+    assert (places, len(losses), losses[-1] < losses[0]) == (
+        [f"{rank // 4}:{rank % 4}" for rank in range(8)],
+        2,
+        True,
+    )
+
+
+def test_fsdp_shards_within_a_slice_and_replicates_between_two(operated: Operated, namespace: str) -> None:
+    smaller = {"topology": "2x4", "chipsPerHost": 4, "entrypoint": "python train.py --epochs 2 --steps 8 --layers 1"}
+    operated.apply(*example("fsdp-two-slices-v6e-4x4.yaml", namespace=namespace, **smaller))
+    operated.until_phase(namespace, "fsdp-two-slices-v6e-4x4", "Succeeded", seconds=420)
+    log = _head_log(operated, namespace)
+    world = _line(log, WORLD)
+    assert [(each["slice"], each["host"], each["device"]) for each in world["workers"]] == [
+        (rank // 8, rank % 8 // 4, rank % 4) for rank in range(16)
+    ]
+    held, whole = (int(number) for number in re.findall(r"2 x 8 devices; rank 0 holds (\d+) of (\d+)", log)[0])
+    losses = [float(line.split("loss ")[1]) for line in log.splitlines() if "] epoch " in line]
+    assert (held * 8, len(losses), losses[-1] < losses[0]) == (whole, 2, True)
+    operated.until_clean(seconds=60)
