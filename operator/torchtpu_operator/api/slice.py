@@ -74,7 +74,7 @@ class ClaimRef(ApiModel):
     namespace: str = Field(description="Namespace of the job.", max_length=63)
     name: str = Field(description="Name of the job.", max_length=253)
     uid: str = Field(description="uid of the job.", max_length=64)
-    slice_index: int = Field(description="Which of the job's slices it is, from 0.", ge=0, le=15)
+    slice_index: int = Field(description="Which of the job's slices it is.", ge=0, le=15)
     sequence: int = Field(
         default=0,
         description="Which request for that index it answers; the number goes up when the job gives the slice up.",
@@ -123,9 +123,9 @@ class SliceOperation(StatusModel):
         description="Name of the operation; empty while the intent is written and no answer is there yet.",
         max_length=512,
     )
-    type: str = Field(description="CREATE_NODE_POOL, DELETE_NODE_POOL or SET_NODE_POOL_SIZE.", max_length=64)
+    type: str = Field(description="CREATE_NODE_POOL or DELETE_NODE_POOL.", max_length=64)
     started_at: Timestamp = Field(description="When the intent was written.")
-    status: str = Field(default="", description="Last status: PENDING, RUNNING, DONE or ABORTING.", max_length=32)
+    status: str = Field(default="", description="Last status: RUNNING or DONE.", max_length=32)
     accepted_at: Timestamp | None = Field(
         default=None, description="When GKE had accepted it; waitSeconds counts from here."
     )
