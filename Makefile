@@ -4,7 +4,7 @@ PY := .venv/bin/python
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-.PHONY: help venv tools demo test test-unit test-component test-e2e cel-cost verify benchmark generate snapshot golden lock clean
+.PHONY: help venv tools demo test test-unit test-component test-e2e test-kubernetes-versions fuzz cel-cost verify benchmark generate snapshot golden lock clean
 
 help:  ## This text.
 	@echo "torchtpu-operator: native PyTorch on Cloud TPU slices, from one TorchTPUJob"
@@ -30,6 +30,14 @@ test-component: venv tools  ## Tests against the real kube-apiserver only.
 
 test-e2e: venv tools  ## Tests on the bench only.
 	$(PY) -m pytest tests/e2e
+
+test-kubernetes-versions: venv tools  ## CRDs on the apiservers of three minors; builds the older two (5 min the first time).
+	@$(PY) -m sim.tools build kubernetes-1.34 kubernetes-1.35
+	$(PY) -m pytest tests/component/test_crds.py tests/component/test_compat_on_apiserver.py tests/component/test_explain.py \
+	  --kubernetes 1.34 --kubernetes 1.35 --kubernetes 1.36
+
+fuzz: venv tools  ## COUNT=20000 random objects, SEED=1: the apiserver's verdict beside the planner's.
+	@$(PY) -m tests.fuzz --count $(or $(COUNT),20000) --seed $(or $(SEED),1)
 
 cel-cost: venv tools  ## What kube-apiserver estimates each CEL rule to cost.
 	@$(PY) -m tests.cel_cost

@@ -12,6 +12,7 @@ hypothesis.settings.load_profile("suite")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="rewrite the golden files instead of comparing with them")
+    parser.addoption("--kubernetes", action="append", metavar="MINOR", help="test the CRDs on this minor (repeatable)")
 
 
 @pytest.fixture

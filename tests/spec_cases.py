@@ -303,6 +303,10 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
     "a budget of nothing": (job(budget={"chipHours": 0}), (f"spec.budget.chipHours: {_CHIP_HOURS}",)),
     "a budget in words": (job(budget={"chipHours": "many"}), (f"spec.budget.chipHours: {_CHIP_HOURS}",)),
     "a budget of endless digits": (job(budget={"chipHours": "9" * 400}), (f"spec.budget.chipHours: {_CHIP_HOURS}",)),
+    "a budget with a sign, which it does not need": (job(budget={"chipHours": "+12."}), ()),
+    "a budget with an exponent": (job(budget={"chipHours": "1e3"}), (f"spec.budget.chipHours: {_CHIP_HOURS}",)),
+    "a budget below nothing": (job(budget={"chipHours": "-1"}), (f"spec.budget.chipHours: {_CHIP_HOURS}",)),
+    "a budget of two points": (job(budget={"chipHours": "1.2.3"}), (f"spec.budget.chipHours: {_CHIP_HOURS}",)),
     "a budget": (job(budget={"chipHours": "12.5"}), ()),
     "a budget in whole hours": (job(budget={"chipHours": 500}), ()),
     "a watch over progress": (job(failurePolicy={"noProgressSeconds": 600}), ()),
@@ -480,12 +484,9 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
         ("spec.offers[0].provisioning: provisioning ScaleUp is not yet supported: use Create",),
     ),
     "a pool made with its nodes, said so": (offer(provisioning="Create"), ()),
-    "flex-start of ten days": (
-        offer(type="FlexStart", flexStart={"maxRunDurationSeconds": 864000}),
-        (
-            "spec.offers[0].flexStart.maxRunDurationSeconds: 864000: spec.offers[0].flexStart.maxRunDurationSeconds "
-            "in body should be less than or equal to 604800",
-        ),
+    "a wait of less than a minute": (
+        offer(waitSeconds=59),
+        ("spec.offers[0].waitSeconds: 59: spec.offers[0].waitSeconds in body should be greater than or equal to 60",),
     ),
     "a taint of no known effect": (
         slice_class(nodePool={"taints": [{"key": "team", "value": "ml", "effect": "NO_SCHEDULE"}]}),

@@ -2,35 +2,28 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
 from sim import tools
 from sim.control_plane import ApiServer
-from sim.control_plane.api_client import wait_until
+from tests.crd_api import Api, causes, said_by_apiserver, said_by_python
 from tests.spec_cases import JOB, SLICE, Document, generated, job
-from tests.spec_fuzz import random_jobs
 from tests.spelling_cases import ALL as CASES
 from torchtpu_operator.api import (
-    ClassSpec,
     JobPhase,
     JobStatus,
-    ObjectMeta,
     Reason,
     TorchTPUJob,
-    TPUSliceClass,
     set_condition,
     to_dict,
 )
 from torchtpu_operator.api.conditions import kstatus
-from torchtpu_operator.api.crd import crd_files
 from torchtpu_operator.api.job_status import (
     Attempt,
     AttemptOutcome,
@@ -40,12 +33,8 @@ from torchtpu_operator.api.job_status import (
     JobUsage,
     ResolvedJob,
 )
-from torchtpu_operator.api.offer import Offer, OfferType
 from torchtpu_operator.api.rules import violations
-from torchtpu_operator.api.slice_class import JobDefaults
-from torchtpu_operator.api.validate import KINDS, InvalidObjectError, parse
-from torchtpu_operator.cli.errors import CommandError
-from torchtpu_operator.cli.plan import build_plan
+from torchtpu_operator.api.validate import KINDS
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 FULL_STATUS = JobStatus(
@@ -74,135 +63,20 @@ FULL_STATUS = JobStatus(
     ),
 )
 GOLDEN = Path(__file__).parents[1] / "golden" / "ray_cluster"
-_PREFIXES = ("Invalid value: ", "Forbidden: ", "Required value: ")
-
-
-class Api:
-    """Create, patch and judge objects of our kinds."""
-
-    def __init__(self, api_client: client.ApiClient) -> None:
-        self.objects = client.CustomObjectsApi(api_client)
-        self.extensions = client.ApiextensionsV1Api(api_client)
-
-    def wait_for(self, crd: str) -> None:
-        """`kubectl wait` fails on a CRD whose status has no conditions yet."""
-
-        def established() -> bool:
-            found = self.extensions.read_custom_resource_definition(crd).status
-            conditions = (found.conditions if found else None) or ()
-            return any(each.type == "Established" and each.status == "True" for each in conditions)
-
-        wait_until(established, what=crd, seconds=60, check=lambda: None)
-        wait_until(lambda: self._serves(crd), what=crd, seconds=60, check=lambda: None)
-
-    def _serves(self, crd: str) -> bool:
-        plural, _, group = crd.partition(".")
-        version = "v1" if group == "ray.io" else "v1alpha1"
-        try:
-            self.objects.list_cluster_custom_object(group, version, plural)
-        except ApiException as error:
-            if error.status not in (404, 429):
-                raise
-            return False
-        return True
-
-    def create(self, document: Document, *, dry_run: bool = False) -> Document:
-        arguments: dict[str, Any] = {"field_validation": "Strict"} | ({"dry_run": "All"} if dry_run else {})
-        plural = KINDS[document["kind"]].plural
-        namespace = document["metadata"].get("namespace")
-        if namespace:
-            made = self.objects.create_namespaced_custom_object(
-                "torchtpu.dev", "v1alpha1", namespace, plural, document, **arguments
-            )
-        else:
-            made = self.objects.create_cluster_custom_object("torchtpu.dev", "v1alpha1", plural, document, **arguments)
-        return dict(made)
-
-    def patch(self, document: Document, patch: Document, *, status: bool = False) -> Document:
-        plural, meta = KINDS[document["kind"]].plural, document["metadata"]
-        scope, where = ("namespaced", [meta["namespace"]]) if "namespace" in meta else ("cluster", [])
-        call = getattr(self.objects, f"patch_{scope}_custom_object{'_status' if status else ''}")
-        return dict(
-            call(
-                "torchtpu.dev",
-                "v1alpha1",
-                *where,
-                plural,
-                meta["name"],
-                patch,
-                _content_type="application/merge-patch+json",
-            )
-        )
-
-    def delete(self, document: Document) -> None:
-        plural, meta = KINDS[document["kind"]].plural, document["metadata"]
-        if "namespace" in meta:
-            self.objects.delete_namespaced_custom_object(
-                "torchtpu.dev", "v1alpha1", meta["namespace"], plural, meta["name"]
-            )
-        else:
-            self.objects.delete_cluster_custom_object("torchtpu.dev", "v1alpha1", plural, meta["name"])
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """No controllers: a CRD is judged by the apiserver alone."""
-    with ApiServer(tmp_path_factory.mktemp("crds") / "data") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def api(server: ApiServer) -> Iterator[Api]:
-    with config.new_client_from_config(str(server.kubeconfig)) as api_client:
-        made = Api(api_client)
-        for text in crd_files().values():
-            server.kubectl("apply", "--server-side", "-f", "-", input=text)
-        for kind in KINDS.values():
-            made.wait_for(f"{kind.plural}.torchtpu.dev")
-        yield made
-
-
-def said_by_apiserver(api: Api, document: Document, *, whole: bool = False) -> tuple[str, ...]:
-    try:
-        api.create(document, dry_run=True)
-    except ApiException as error:
-        return (json.loads(error.body)["message"],) if whole else causes(error)
-    return ()
-
-
-def causes(error: ApiException) -> tuple[str, ...]:
-    status = json.loads(error.body)
-    found = status.get("details", {}).get("causes")
-    assert found, status["message"]
-    return tuple(f"{cause['field']}: {plain(cause['message'])}" for cause in found if cause["field"] != "<nil>")
-
-
-def said_by_python(document: Document) -> tuple[str, ...]:
-    try:
-        parse(document)
-    except InvalidObjectError as error:
-        return tuple(f"{violation.path}: {plain(violation.message)}" for violation in error.violations)
-    return ()
-
-
-def plain(message: str) -> str:
-    for prefix in _PREFIXES:
-        message = message.removeprefix(prefix)
-    return message
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_apiserver_says(api: Api, case: tuple[Document, tuple[str, ...]]) -> None:
+def test_apiserver_says(crds: Api, case: tuple[Document, tuple[str, ...]]) -> None:
     document, want = case
-    assert sorted(said_by_apiserver(api, document)) == sorted(want)
+    assert sorted(said_by_apiserver(crds, document)) == sorted(want)
 
 
-def test_apiserver_and_python_agree_on_hundreds_of_objects(api: Api) -> None:
+def test_apiserver_and_python_agree_on_hundreds_of_objects(crds: Api) -> None:
     documents = dict(generated())
     differing = {
         name: (server, python)
         for name, document in documents.items()
-        if sorted(server := said_by_apiserver(api, document)) != sorted(python := said_by_python(document))
+        if sorted(server := said_by_apiserver(crds, document)) != sorted(python := said_by_python(document))
     }
     assert differing == {}
     assert len(documents) > 500
@@ -273,17 +147,17 @@ UPDATES: dict[str, tuple[Document, Document, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", UPDATES.values(), ids=UPDATES)
-def test_update(api: Api, case: tuple[Document, Document, tuple[str, ...]]) -> None:
+def test_update(crds: Api, case: tuple[Document, Document, tuple[str, ...]]) -> None:
     document, change, want = case
-    old = api.create(document)
+    old = crds.create(document)
     try:
-        new = api.patch(document, {"spec": change})
+        new = crds.patch(document, {"spec": change})
         server: tuple[str, ...] = ()
     except ApiException as error:
         new = {**old, "spec": merged(old["spec"], change)}
         server = causes(error)
     finally:
-        api.delete(document)
+        crds.delete(document)
     model = KINDS[document["kind"]]
     found = violations(model.from_object(new), old=model.from_object(old))
     assert (server, tuple(str(violation) for violation in found)) == (want, want)
@@ -300,9 +174,9 @@ def merged(old: Any, patch: Any) -> Any:
     return result
 
 
-def test_new_job_has_visible_defaults_and_is_not_current_for_kstatus(api: Api) -> None:
-    made = api.create(JOB)
-    api.delete(JOB)
+def test_new_job_has_visible_defaults_and_is_not_current_for_kstatus(crds: Api) -> None:
+    made = crds.create(JOB)
+    crds.delete(JOB)
     del made["spec"]["image"], made["spec"]["accelerator"], made["spec"]["topology"], made["spec"]["entrypoint"]
     assert (made["spec"], made["status"]["observedGeneration"], kstatus(made)) == (
         {
@@ -325,43 +199,32 @@ def test_new_job_has_visible_defaults_and_is_not_current_for_kstatus(api: Api) -
     )
 
 
-def test_full_status_survives_the_round_trip(api: Api) -> None:
-    api.create(JOB)
+def test_full_status_survives_the_round_trip(crds: Api) -> None:
+    crds.create(JOB)
     try:
-        stored = api.patch(JOB, {"status": to_dict(FULL_STATUS)}, status=True)
+        stored = crds.patch(JOB, {"status": to_dict(FULL_STATUS)}, status=True)
     finally:
-        api.delete(JOB)
+        crds.delete(JOB)
     assert TorchTPUJob.from_object(stored).status == FULL_STATUS
 
 
-def test_status_and_finalizers_are_written_to_a_job_that_later_rules_would_refuse(api: Api) -> None:
-    """Rules judge spec and name alone: whatever they say, a controller can always let go of an object."""
-    document = job(template={"spec": {"containers": [{"name": "ray"}], "volumes": [{"name": "a", "emptyDir": {}}]}})
-    api.create(document)
-    api.patch(document, {"metadata": {"finalizers": ["torchtpu.dev/cleanup"]}})
-    api.patch(document, {"status": {"phase": "Pending", "message": "x"}}, status=True)
-    made = api.patch(document, {"metadata": {"finalizers": None}})
-    api.delete(document)
-    assert (made["status"]["phase"], made["spec"]["template"]) == ("Pending", document["spec"]["template"])
-
-
-def test_columns_answer_what_and_why(api: Api, server: ApiServer) -> None:
-    api.create(JOB)
-    api.patch(JOB, {"status": to_dict(FULL_STATUS)}, status=True)
-    table = server.kubectl("get", "ttj", "llama-ft").splitlines()
-    api.delete(JOB)
+def test_columns_answer_what_and_why(crds: Api, crd_server: ApiServer) -> None:
+    crds.create(JOB)
+    crds.patch(JOB, {"status": to_dict(FULL_STATUS)}, status=True)
+    table = crd_server.kubectl("get", "ttj", "llama-ft").splitlines()
+    crds.delete(JOB)
     assert [line.split() for line in (table[0], table[1].replace("v6e 4x4", "v6e-4x4"))] == [
         ["NAME", "PHASE", "SHAPE", "SLICES", "ATTEMPT", "AGE", "MESSAGE"],
         ["llama-ft", "Running", "v6e-4x4", "1/1", "2", table[1].split()[6], "16", "workers", "run"],
     ]
 
 
-def test_kuberay_takes_every_golden_ray_cluster(api: Api, server: ApiServer) -> None:
+def test_kuberay_takes_every_golden_ray_cluster(crds: Api, crd_server: ApiServer) -> None:
     """KubeRay 1.5.0's own CRD, with unknown fields refused; and the pods of its templates, by the apiserver."""
     manifests = {path.stem: yaml.safe_load(path.read_text()) for path in GOLDEN.glob("*-*.yaml")}
-    server.kubectl("apply", "--server-side", "-f", str(tools.kuberay_crds() / "ray.io_rayclusters.yaml"))
-    api.wait_for("rayclusters.ray.io")
-    server.kubectl("create", "serviceaccount", "trainer")
+    crd_server.kubectl("apply", "--server-side", "-f", str(tools.kuberay_crds() / "ray.io_rayclusters.yaml"))
+    crds.wait_for("rayclusters.ray.io")
+    crd_server.kubectl("create", "serviceaccount", "trainer")
     refused = {}
     for name, manifest in manifests.items():
         for template in (
@@ -385,37 +248,9 @@ def test_kuberay_takes_every_golden_ray_cluster(api: Api, server: ApiServer) -> 
         ]
         for document in (manifest, *pods):
             try:
-                server.kubectl("create", "--dry-run=server", "--validate=strict", "-f", "-", input=json.dumps(document))
+                crd_server.kubectl(
+                    "create", "--dry-run=server", "--validate=strict", "-f", "-", input=json.dumps(document)
+                )
             except subprocess.CalledProcessError as error:
                 refused[f"{document['kind']} {document['metadata']['name']}"] = error.stderr
     assert (refused, len(manifests)) == ({}, 5)
-
-
-def test_what_the_apiserver_accepts_is_planned_and_what_it_refuses_is_refused(api: Api) -> None:
-    """Random jobs around the edges of the schema: the same verdict here and there, and never an exception."""
-    differing, accepted = [], 0
-    for document in random_jobs(seed=20261130, count=300):
-        said = said_by_apiserver(api, document, whole=True)
-        try:
-            plan_job(document)
-        except (CommandError, InvalidObjectError) as error:
-            python = str(error)
-        else:
-            python = ""
-            accepted += 1
-        if bool(said) != bool(python):
-            differing.append((document, said, python))
-    assert differing == []
-    assert accepted > 10
-
-
-def plan_job(document: Document) -> None:
-    obj = parse(document)
-    assert isinstance(obj, TorchTPUJob)
-    names = obj.spec.offers or ("od",)
-    offers = tuple(Offer(name=name, type=OfferType.ON_DEMAND, zones=("us-east5-b",)) for name in names)
-    slice_class = TPUSliceClass(
-        metadata=ObjectMeta(name="default"),
-        spec=ClassSpec(offers=offers, job_defaults=JobDefaults(image="example.com/ray:1")),
-    )
-    build_plan(obj, slice_class, zone=None, parent=None)

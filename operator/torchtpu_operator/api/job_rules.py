@@ -78,7 +78,7 @@ _LAUNCH = (
 )
 _LAUNCH_MODULE = r"\s-m\s*(torch.distributed|accelerate.commands|deepspeed).\w*(run|launch)"
 _URI = r"^(gs|s3|https)://.+\.zip$"
-_DECIMAL = r"^[0-9]{1,9}(\.[0-9]{1,6})?$"
+_DECIMAL = r"(?=.{1,16}$)\+?([0-9]+\.?[0-9]*|\.[0-9]+)"  # a Kubernetes quantity without suffix, at most 16 characters
 
 
 def _name(job: TorchTPUJob) -> str | None:
@@ -307,7 +307,7 @@ JOB_RULES: Final = (
         cel=(
             "type(self.chipHours) == int ? self.chipHours > 0 : "
             # no pattern of the whole form: to CEL the text has no maxLength, and a long pattern costs accordingly
-            r"isQuantity(self.chipHours) && !self.chipHours.matches('\\pL')"
+            r"self.chipHours.size() <= 16 && isQuantity(self.chipHours) && !self.chipHours.matches('\\pL')"
             " && quantity(self.chipHours).isGreaterThan(quantity('0'))"
         ),
         message=CHIP_HOURS,

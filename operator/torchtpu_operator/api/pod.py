@@ -11,7 +11,7 @@ from pydantic.config import JsonDict
 from torchtpu_operator.api.base import ApiModel, OpenModel
 from torchtpu_operator.api.constants import TAKEN_LABELS
 
-MAX_CONTAINERS = 12  # bounds what the rules that look into each may cost
+MAX_CONTAINERS = 10  # bounds what the rules that look into each may cost (make cel-cost)
 BY_NAME: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 BY_MOUNT_PATH: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["mountPath"]}
 MAX_ENV = 256
