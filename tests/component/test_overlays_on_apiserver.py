@@ -10,7 +10,7 @@ import pytest
 
 from sim import tools
 from sim.control_plane import ApiServer
-from tests.doubles.cluster_rig import install_crds, install_kuberay
+from tests.doubles.cluster_rig import install_crds, install_kuberay, wait_served
 from tests.overlays import OVERLAYS, PAIRS, REFUSED_BY_ADMISSION, jobs
 from torchtpu_operator.api import TorchTPUJob
 from torchtpu_operator.api.slice_class import JobDefaults
@@ -119,6 +119,7 @@ def test_an_overlay_over_another_is_kubectl_s(pair: tuple[Json, Json], tmp_path:
 def server(api_server: ApiServer) -> Iterator[ApiServer]:
     install_crds(api_server)
     install_kuberay(api_server)
+    wait_served(api_server, "torchtpujobs.torchtpu.dev", "rayclusters.ray.io")
     api_server.kubectl("create", "serviceaccount", "trainer")
     yield api_server
     api_server.kubectl("delete", "serviceaccount", "trainer")

@@ -11,7 +11,7 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
 from sim.control_plane import ApiServer
-from tests.doubles.cluster_rig import install_crds
+from tests.doubles.cluster_rig import install_crds, wait_served
 from torchtpu_operator.api import JobPhase
 from torchtpu_operator.api.job import JobSpec
 from torchtpu_operator.api.job_rules import CHANGES_WHILE_SUSPENDED, NEVER, NEVER_CHANGES, WHILE_SUSPENDED
@@ -72,6 +72,7 @@ def test_every_field_is_edited_here() -> None:
 @pytest.fixture(scope="module")
 def server(api_server: ApiServer) -> Iterator[ApiServer]:
     install_crds(api_server)
+    wait_served(api_server, "torchtpujobs.torchtpu.dev")
     api_server.create_namespace("edits")
     yield api_server
     api_server.kubectl("delete", "namespace", "edits", "--wait=false")

@@ -4,8 +4,10 @@
 import asyncio
 import contextlib
 import json
+import subprocess
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from kubernetes.aio.client import ApiClient
 
 from sim import tools
 from sim.control_plane import ApiServer
+from sim.control_plane.api_client import wait_until
 from sim.gke import GkeServer, Settings
 from tests.doubles.kuberay import KubeRay
 from tests.doubles.node_objects import NodeObjects
@@ -60,6 +63,20 @@ def install_crds(server: ApiServer) -> None:
 
 def install_kuberay(server: ApiServer) -> None:
     _create(server, tools.kuberay_crds() / "ray.io_rayclusters.yaml")
+
+
+def wait_served(server: ApiServer, *kinds: str) -> None:
+    """Until kubectl finds these kinds (`plural.group`): a fresh one is not in discovery at once."""
+
+    def is_served(kind: str) -> bool:
+        try:
+            server.kubectl("get", kind)
+        except subprocess.CalledProcessError:
+            return False
+        return True
+
+    for kind in kinds:
+        wait_until(partial(is_served, kind), what=kind, seconds=60, check=lambda: None)
 
 
 def _create(server: ApiServer, *files: Path) -> None:

@@ -13,7 +13,10 @@ from torchtpu_operator.api.offer import Offer, OfferType
 from torchtpu_operator.api.slice_class import ClassSpec
 from torchtpu_operator.cli.documents import read_objects
 from torchtpu_operator.cli.errors import CommandError
+from torchtpu_operator.plan.allocation.grant import is_usable
 from torchtpu_operator.plan.allocation.manifest import build_slice
+from torchtpu_operator.plan.job.class_fit import limits_fit, offers_fit
+from torchtpu_operator.plan.job.host_fit import too_large
 from torchtpu_operator.plan.names import installation_id
 from torchtpu_operator.plan.node_pool import build_create_node_pool
 from torchtpu_operator.plan.ray_cluster import ImageMissingError, WorkerPool, build_ray_cluster, shape_of
@@ -77,6 +80,8 @@ def build_plan(job: TorchTPUJob, slice_class: TPUSliceClass, *, zone: str | None
         )
     except ImageMissingError as error:
         raise CommandError([f"spec.image: {error}"]) from error
+    if large := too_large(ray_cluster["spec"]["workerGroupSpecs"][0]["template"], shape=shape):
+        raise CommandError([large])
     return {
         "shape": {
             "accelerator": shape.accelerator,
@@ -118,22 +123,13 @@ def _built_in_class(zone: str) -> TPUSliceClass:
 
 
 def _offer(job: TorchTPUJob, slice_class: TPUSliceClass, shape: Shape, *, zone: str | None) -> Offer:
-    wanted = job.spec.offers
-    name = slice_class.metadata.name
-    known = [offer.name for offer in slice_class.spec.offers]
-    if unknown := [offer for offer in wanted or () if offer not in known]:
-        raise CommandError([f"spec.offers: {unknown[0]} is not an offer of class {name}: it has {', '.join(known)}"])
+    problem = offers_fit(job, slice_class, shape=shape) or limits_fit(job, slice_class, shape=shape, labels=None)
+    if problem is not None:
+        raise CommandError([problem[1]])
     for offer in slice_class.spec.offers:
-        if (
-            (wanted is None or offer.name in wanted)
-            and (not offer.accelerators or job.spec.accelerator in offer.accelerators)
-            and offer.type is not OfferType.EXISTING  # no pool is made, so there is nothing to show
-            and (offer.type is not OfferType.FLEX_START or shape.flex_start)
-            and (zone is None or zone in offer.zones)
-        ):
+        if is_usable(job, offer) and (zone is None or zone in offer.zones):
             return offer
-    where = f" in zone {zone}" if zone else ""
-    raise CommandError([f"spec.offers: no offer of class {name} makes a node pool for {job.spec.accelerator}{where}"])
+    raise CommandError([f"spec.offers: no offer of class {slice_class.metadata.name} for this job is in zone {zone}"])
 
 
 def _slice(job: TorchTPUJob, slice_class: TPUSliceClass, offer: Offer, zone: str, index: int) -> TPUSlice:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.spec_cases import Document, job, offer, slice_class
+from tests.spec_cases import Document, job, offer, pod, slice_class
 from torchtpu_operator.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
@@ -174,17 +174,33 @@ ERRORS: dict[str, tuple[list[Document], list[str], list[str]]] = {
     "an offer that is not there": (
         [job(offers=["spott"]), slice_class(offers=OFFERS)],
         [],
-        ["spec.offers: spott is not an offer of class default: it has v5, reserved, spot"],
+        ["spec.offers: class default has no offer spott; it has reserved, spot, v5"],
     ),
     "no offer for the accelerator": (
         [job(accelerator="v4", topology="2x2x2"), slice_class(offers=OFFERS[:1])],
         [],
-        ["spec.offers: no offer of class default makes a node pool for v4"],
+        [
+            "no offer of class default (v5) serves v4 for this job: change spec.offers, name another class in "
+            "spec.sliceClassName, or ask an admin for such an offer"
+        ],
+    ),
+    "a limit of the class that is smaller than the job": (
+        [job(), slice_class(limits={"chipsPerJob": 8})],
+        [],
+        ["the job needs 16 chips, class default allows 8 to one job: use fewer, or ask an admin"],
+    ),
+    "workers that are larger than their host": (
+        [job(worker={"template": pod(containers=[{"name": "ray", "resources": {"requests": {"cpu": 181}}}])})],
+        [],
+        [
+            "the worker pod asks for 181 CPUs, a host (ct6e-standard-4t) has 180: lower the requests of its containers in "
+            "spec.template, spec.worker.template or jobDefaults.template of the class"
+        ],
     ),
     "no offer in the zone": (
         [job(), slice_class(offers=OFFERS)],
         ["--zone", "mars-1a"],
-        ["spec.offers: no offer of class default makes a node pool for v6e in zone mars-1a"],
+        ["spec.offers: no offer of class default for this job is in zone mars-1a"],
     ),
     "another class than the job's": (
         [job(sliceClassName="fast"), slice_class()],
