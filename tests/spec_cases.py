@@ -78,7 +78,7 @@ _CUBES = (
     "it has 2x2x1, 2x2x2, 2x2x4, 2x4x4, 4x4x4 and larger AxBxC with A <= B <= C, each a multiple of 4, up to 8960 chips"
 )
 _NAME = (
-    "metadata.name: metadata.name must be a lower-case DNS label that begins with a letter, at most 52 characters: "
+    "metadata.name: the name must be a lower-case DNS label that begins with a letter, at most 52 characters: "
     "pods, node pools and host names are named after it"
 )
 _LAUNCH_TOOL = (

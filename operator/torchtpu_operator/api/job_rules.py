@@ -15,7 +15,7 @@ from torchtpu_operator.api.template_rules import ENV_RULES, JOB_TEMPLATES, WORKE
 from torchtpu_operator.runner.constants import MAX_ENTRYPOINT_BYTES
 
 JOB_NAME: Final = (
-    f"metadata.name must be a lower-case DNS label that begins with a letter, at most {MAX_JOB_NAME} characters: "
+    f"the name must be a lower-case DNS label that begins with a letter, at most {MAX_JOB_NAME} characters: "
     "pods, node pools and host names are named after it"
 )
 NO_ENTRYPOINT: Final = "entrypoint is required: the command that each worker runs, for example python train.py"

@@ -194,7 +194,7 @@ REASON_GROUPS: Final = (
         title="Starting and running",
         rows=(
             (
-                "pods are on their way; all are in Ray",
+                "pods are on their way; all are in Ray. A pod that stays in ContainerCreating waits for a volume, a Secret or a ConfigMap: `kubectl describe pod` has the event",
                 (
                     Reason.RAY_CLUSTER_STARTING,
                     Reason.RAY_CLUSTER_READY,

@@ -25,6 +25,7 @@ from torchtpu_operator.api.slice_class import TPUSliceClass
 PAGE: Final = "docs/api.md"
 TROUBLESHOOTING: Final = "docs/troubleshooting.md"
 KINDS: Final[tuple[type[ApiObject], ...]] = (TorchTPUJob, TPUSliceClass, TPUSlice)
+_SOURCE: Final = "written by `make generate` from operator/torchtpu_operator/api: do not edit"
 _WHOSE: Final = {
     TorchTPUJob: "Written by ML engineers: what to run, on how many slices of which shape.",
     TPUSliceClass: "Written by platform engineers: where capacity comes from, who may use it, and how much of it.",
@@ -227,10 +228,10 @@ def _not_yet() -> str:
 
 
 def troubleshooting(text: str) -> str:
-    """The page with its tables renewed: each stands between `<!-- table: KEY -->` and `<!-- end -->`."""
+    """The page with its tables renewed: each stands between `<!-- table: KEY, ... -->` and `<!-- end -->`."""
     tables = {group.key: reasons_table(group) for group in REASON_GROUPS if group.key != RESERVED}
     for key, body in {"conditions": conditions_table(), **tables}.items():
-        start, end = f"<!-- table: {key} -->\n", "<!-- end -->"
+        start, end = f"<!-- table: {key}, {_SOURCE} -->\n", "<!-- end -->"
         head, found, rest = text.partition(start)
         _, closed, tail = rest.partition(end)
         if not found or not closed:

@@ -90,5 +90,5 @@ def test_reasons_that_are_not_told_yet_are_marked() -> None:
 
 
 def test_a_page_without_a_table_says_which() -> None:
-    with pytest.raises(ValueError, match="has no table conditions: expected <!-- table: conditions -->"):
+    with pytest.raises(ValueError, match="has no table conditions: expected <!-- table: conditions, "):
         troubleshooting("# Troubleshooting\n")
