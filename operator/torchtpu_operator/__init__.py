@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torchtpu_operator.api.failure_policy import Backoff as Backoff
+    from torchtpu_operator.api.failure_policy import ExitCodeOperator as ExitCodeOperator
+    from torchtpu_operator.api.failure_policy import FailureAction as FailureAction
     from torchtpu_operator.api.failure_policy import FailurePolicy as FailurePolicy
     from torchtpu_operator.api.failure_policy import FailureRule as FailureRule
+    from torchtpu_operator.api.failure_policy import OnExitCodes as OnExitCodes
     from torchtpu_operator.api.job import Launcher as Launcher
     from torchtpu_operator.api.job import WorkingDir as WorkingDir
     from torchtpu_operator.api.offer import Offer as Offer
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Backoff": "api.failure_policy",
     "EnvVar": "api.pod",
+    "ExitCodeOperator": "api.failure_policy",
+    "FailureAction": "api.failure_policy",
     "FailurePolicy": "api.failure_policy",
     "FailureRule": "api.failure_policy",
     "InvalidObjectError": "api.validate",
@@ -39,6 +44,7 @@ _HOMES = {
     "Launcher": "api.job",
     "Offer": "api.offer",
     "OfferType": "api.offer",
+    "OnExitCodes": "api.failure_policy",
     "PodTemplate": "api.pod",
     "TPUSlice": "sdk.capacity",
     "TPUSliceClass": "sdk.capacity",

@@ -286,3 +286,12 @@ def test_type_checkers_without_pydantic_s_plugin_see_the_defaults() -> None:
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Field" and call.args
     ]
     assert positional == []
+
+
+def test_type_checkers_see_the_names_where_they_are() -> None:
+    tree = ast.parse((ROOT / "operator/torchtpu_operator/__init__.py").read_text())
+    seen = {
+        alias.name: node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    homes = {name: f"torchtpu_operator.{home}" for name, home in torchtpu_operator._HOMES.items()}
+    assert {name: module for name, module in seen.items() if module != "typing"} == homes
