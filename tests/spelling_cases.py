@@ -174,6 +174,11 @@ POLICIES: dict[str, tuple[Document, Said]] = {
     "a workload policy by its name": (offer(workloadPolicy="wp-2x2x2"), ()),
 }
 
+SLICES: dict[str, tuple[Document, Said]] = {
+    f"{count} slices": (job(numSlices=count), (f"spec.numSlices: numSlices is {count}: a job takes 1 to 16 slices",))
+    for count in (-1, 17, 32)
+}
+
 ENTRYPOINTS: dict[str, tuple[Document, Said]] = {
     "an entrypoint of the most characters": (job(entrypoint="x" * 65536), ()),
     "an entrypoint of few characters and too many bytes": (
@@ -189,5 +194,5 @@ ENTRYPOINTS: dict[str, tuple[Document, Said]] = {
     ),
 }
 
-ALL: dict[str, tuple[Document, Said]] = CASES | _accelerators() | _topologies() | PODS | POLICIES | ENTRYPOINTS
+ALL: dict[str, tuple[Document, Said]] = CASES | _accelerators() | _topologies() | PODS | POLICIES | ENTRYPOINTS | SLICES
 """With the cases of spec_cases."""

@@ -1,6 +1,8 @@
 """Pod overlays held against the real thing: kubectl's strategic merge, and an apiserver that judges every merged pod."""
 
+import itertools
 import json
+import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,6 +115,20 @@ def test_an_overlay_over_another_is_kubectl_s(pair: tuple[Json, Json], tmp_path:
     base = merge(BASE, under)
     wanted = by_kubectl(base, as_kubectl_apply_would_send(base, over), tmp_path)
     assert in_one_order(merge(base, over)) == in_one_order(wanted)
+
+
+def test_any_two_overlays_over_each_other_are_kubectl_s(tmp_path: Path) -> None:
+    """Class and job write without knowing of each other: a sample of all pairs."""
+    pairs = random.Random(20261130).sample(list(itertools.permutations(OVERLAYS, 2)), k=25)
+    differing = []
+    for under, over in pairs:
+        ours, theirs = BASE, BASE
+        for name in (under, over):
+            theirs = by_kubectl(theirs, as_kubectl_apply_would_send(theirs, OVERLAYS[name]), tmp_path)
+            ours = merge(ours, OVERLAYS[name])
+        if in_one_order(ours) != in_one_order(theirs):
+            differing.append((under, over))
+    assert differing == []
 
 
 @pytest.fixture(scope="module")

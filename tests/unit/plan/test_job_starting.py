@@ -100,6 +100,42 @@ CASES = {
         want=Seen(phase="Starting", reason="RayClusterStarting", look=5.0),
         status={"message": "KubeRay cannot create the pods (FailedCreatePod): quota"},
     ),
+    "a webhook that denies KubeRay's pods is quoted": Case(
+        given=a_job().starting(cluster_uid="rc-uid"),
+        slices=(READY,),
+        cluster=a_ray_cluster(
+            conditions=(
+                {
+                    "type": "ReplicaFailure",
+                    "status": "True",
+                    "reason": "FailedCreateWorkerPod",
+                    "message": 'admission webhook "w" denied the request: no',
+                },
+            )
+        ),
+        want=Seen(phase="Starting", reason="AdmissionDenied", look=5.0),
+        status={
+            "message": 'KubeRay cannot create the pods (FailedCreateWorkerPod): admission webhook "w" denied the request: no'
+        },
+    ),
+    "a quota that stops KubeRay's pods is named": Case(
+        given=a_job().starting(cluster_uid="rc-uid"),
+        slices=(READY,),
+        cluster=a_ray_cluster(
+            conditions=(
+                {
+                    "type": "ReplicaFailure",
+                    "status": "True",
+                    "reason": "FailedCreateHeadPod",
+                    "message": 'pods "h" is forbidden: exceeded quota: q',
+                },
+            )
+        ),
+        want=Seen(phase="Starting", reason="QuotaExceeded", look=5.0),
+        status={
+            "message": 'KubeRay cannot create the pods (FailedCreateHeadPod): pods "h" is forbidden: exceeded quota: q'
+        },
+    ),
     "a worker whose container fails before the start gets another one": Case(
         given=a_job().starting(cluster_uid="rc-uid"),
         slices=(READY,),

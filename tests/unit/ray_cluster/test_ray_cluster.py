@@ -1,6 +1,7 @@
 """The manifests of an attempt: golden files for whole RayClusters, single questions for the rest."""
 
 import base64
+import math
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -280,6 +281,17 @@ def test_worker_fits_the_smallest_machine_of_its_kind() -> None:
                 shape = resolve(name, topology, chips_per_host=chips)
                 assert 0 < worker_cpu(shape) < shape.vcpu - 1
                 assert 0 < worker_memory_gib(shape) * 2**30 < shape.memory_gb * 10**9 - 2 * 2**30
+
+
+def test_every_shape_is_made_of_as_many_pods_with_as_many_chips() -> None:
+    for name, generation in CATALOGUE.items():
+        for topology, choices in generation.shapes.items():
+            for chips in choices:
+                job = changed(ANY, accelerator=name, topology=topology, chipsPerHost=chips)
+                (group,) = build(job)["spec"]["workerGroupSpecs"]
+                limit = int(main_container(group["template"])["resources"]["limits"]["google.com/tpu"])
+                whole = math.prod(int(edge) for edge in topology.split("x"))
+                assert (limit, group["numOfHosts"] * limit, group["replicas"]) == (chips, whole, 1)
 
 
 RESOURCES = {

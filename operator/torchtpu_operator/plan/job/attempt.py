@@ -151,8 +151,9 @@ def _start(draft: Draft, attempt: Attempt, cluster: Json) -> None:
     groups = Manifests.of(draft, attempt=attempt.number).groups
     shape = Manifests.of(draft, attempt=attempt.number).shape
     if missing := gate.pods_missing(groups, pods, shape=shape):
-        missing = _kuberay_says(cluster) or missing
-        _starting(draft, _pod_reason(pods), missing)
+        said = _kuberay_says(cluster)
+        reason = refusal.told_by(said) if said is not None else None
+        _starting(draft, reason or _pod_reason(pods), said or missing)
         draft.look_in(5.0)
         return
     ray = draft.observed.ray

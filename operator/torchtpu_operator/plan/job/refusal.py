@@ -40,3 +40,10 @@ def _meaning(failed: CallFailed, *, otherwise: Reason) -> tuple[Reason, str]:
         text = f"a ResourceQuota of the namespace leaves no room for the job's pods: {said}; free or raise it"
         return Reason.QUOTA_EXCEEDED, text
     return otherwise, f"the apiserver did not take what the job would create: {said}; tried again"
+
+
+def told_by(text: str) -> Reason | None:
+    """What somebody else's report of a refused create means: KubeRay's, of its pods."""
+    if "exceeded quota" in text:
+        return Reason.QUOTA_EXCEEDED
+    return Reason.ADMISSION_DENIED if "denied" in text or "is forbidden" in text else None
