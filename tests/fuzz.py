@@ -27,7 +27,7 @@ from tests.spec_fuzz import random_objects
 from torchtpu_operator.api import ClassSpec, ObjectMeta, TorchTPUJob, TPUSlice, TPUSliceClass
 from torchtpu_operator.api.base import ApiObject
 from torchtpu_operator.api.offer import Offer, OfferType
-from torchtpu_operator.api.slice_class import JobDefaults
+from torchtpu_operator.api.slice_class import JobDefaults, Limits
 from torchtpu_operator.api.validate import InvalidObjectError, parse
 from torchtpu_operator.cli.errors import CommandError
 from torchtpu_operator.cli.plan import build_plan
@@ -119,11 +119,21 @@ def plan(obj: ApiObject) -> None:
         topology = "4x4" if CATALOGUE[accelerator].dimensions == 2 else "2x2x2"
         asked = parse(job(accelerator=accelerator, topology=topology))
         assert isinstance(asked, TorchTPUJob)
-        rendered = [build_plan(asked, obj, zone=None, parent=None)]
+        rendered = [build_plan(asked, _without_limits(obj), zone=None, parent=None)]
     else:
         assert isinstance(obj, TPUSlice)
         rendered = [build_create_node_pool(obj, installation="0123456789ab", parent=None)]
     json.dumps(rendered, allow_nan=False)
+
+
+def _without_limits(class_: TPUSliceClass) -> TPUSliceClass:
+    """What a class allows to whom is no question of its schema."""
+    offers = []
+    for offer in class_.spec.offers:
+        reservation = offer.reservation.model_copy(update={"chips": None}) if offer.reservation else None
+        offers.append(offer.model_copy(update={"max_chips": None, "reservation": reservation}))
+    spec = class_.spec.model_copy(update={"limits": Limits(), "offers": tuple(offers)})
+    return class_.model_copy(update={"spec": spec})
 
 
 def _is_unknown(said: str) -> bool:
