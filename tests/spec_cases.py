@@ -161,7 +161,10 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
         job(topology="4×4"),
         (f'spec.topology: topology "4×4" {_NOT_TOPOLOGY}: did you mean "4x4"?',),
     ),
-    "a core count as topology": (job(topology="16"), (f'spec.topology: topology "16" {_NOT_TOPOLOGY}',)),
+    "a core count as topology": (
+        job(accelerator="v5p", topology="16"),
+        (f'spec.topology: topology "16" {_NOT_TOPOLOGY}',),
+    ),
     "a topology of two lines": (
         job(topology="4x4\n"),
         (f"spec.topology: topology {_NOT_TOPOLOGY}",),

@@ -28,7 +28,17 @@ MEANT = {
     "Ironwood": "v7x",
     "tpu7x-standard-4t": "v7x",
 }
-SIZED = {"tpu-v6e-8": "v6e", "v6e-16": "v6e", "v5litepod-256": "v5e", "V4-8": "v4", "tpu7x-64": "v7x", "v5p-16": "v5p"}
+# the number in a type counts chips of v5e and v6e, and TensorCores, two per chip, of the others
+SIZED = {
+    "tpu-v6e-8": ("v6e", "2x4"),
+    "v6e-64": ("v6e", "8x8"),
+    "v5litepod-256": ("v5e", "16x16"),
+    "V4-8": ("v4", "2x2x1"),
+    "tpu7x-64": ("v7x", "2x4x4"),
+    "v5p-16": ("v5p", "2x2x2"),
+    "v6e-12": ("v6e", "4x4"),
+    "v5p-4096": ("v5p", "2x2x2"),
+}
 UNKNOWN = ("v5", "tpu", "gpu", "h100", "v6e-", "v6e\u200b", "\uff56\uff16\uff45", "v4v5e")
 SLIPS = {
     "2X4": "2x4",
@@ -42,8 +52,11 @@ SLIPS = {
     "2×4": "2x4",
     "2\u04454": "2x4",
     "2\uff584": "2x4",
+    "8": "2x4",
+    "16": "4x4",
+    "256": "16x16",
 }
-MALFORMED = ("8", "v6e-8", "4-4", "4by4", "4x", "x4", "4x4x4x4", "0x4", "04x04", "-4x4", "\uff14x\uff14", "4x4.0")
+MALFORMED = ("7", "08", "v6e-8", "4-4", "4by4", "4x", "x4", "4x4x4x4", "0x4", "04x04", "-4x4", "\uff14x\uff14", "4x4.0")
 TURNED = {("v6e", "4x2"): "2x4", ("v5e", "8x4"): "4x8", ("v5p", "4x2x2"): "2x2x4"}
 ABSENT = (
     ("v6e", "2x8"),
@@ -72,8 +85,7 @@ def _accelerators() -> dict[str, tuple[Document, Said]]:
     for written, meant in MEANT.items():
         text = f'spec.accelerator: accelerator "{written}" is not known: did you mean "{meant}"?'
         cases[f"accelerator {written!r}"] = (job(accelerator=written), (text,))
-    for written, meant in SIZED.items():
-        example = "4x4" if meant in ("v5e", "v6e") else "2x2x2"
+    for written, (meant, example) in SIZED.items():
         text = (
             f'spec.accelerator: accelerator "{written}" is not known: did you mean "{meant}"? Give the size as topology, '
             f"for example {example}"

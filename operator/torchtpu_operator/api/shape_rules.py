@@ -62,6 +62,8 @@ def _accelerator_message() -> str:
     flat = cel_list(name for name, gen in CATALOGUE.items() if gen.dimensions == 2)
     meant = f"{_SPELLINGS}[{plain}]"
     sized = f"{_SPELLINGS}[{base}]"
+    size = f"({sized} + {plain}.substring({plain}.lastIndexOf('-')))"
+    sizes = cel_map(messages.sizes())
     return (
         f"{plain} in {_SPELLINGS} ? {cel_text(messages.MEANT_ACCELERATOR, accelerator=_A, meant=meant)}"
         f" : {plain}.matches({cel_string(messages.SIZED)}) && {base} in {_SPELLINGS} ? "
@@ -69,7 +71,7 @@ def _accelerator_message() -> str:
             messages.SIZED_ACCELERATOR,
             accelerator=_A,
             meant=sized,
-            example=f"({sized} in {flat} ? '4x4' : '2x2x2')",
+            example=f"({size} in {sizes} ? {sizes}[{size}] : {sized} in {flat} ? '4x4' : '2x2x2')",
         )
         + f" : {cel_text(messages.UNKNOWN_ACCELERATOR, accelerator=_A, known=cel_string(', '.join(CATALOGUE)))}"
     )
@@ -99,8 +101,11 @@ def _topology_message() -> str:
     triple = f"'%dx%dx%d'.format([{low}, {total} - {low} - {high}, {high}])"
     ordered = f"({_EDGES}.size() == 2 ? {pair} : {triple})"
     words = cel_map({name: messages.available(gen) for name, gen in CATALOGUE.items()})
+    count, counts = f"({_A} + '-' + {_T})", cel_map(messages.chip_counts())
     return (
-        f"!{_T}.matches({_FORM}) ? ({tidy}.matches({_FORM})"
+        f"!{_T}.matches({_FORM}) ? ({count} in {counts}"
+        f" ? {cel_text(messages.TYPO_IN_TOPOLOGY, topology=_T, meant=f'{counts}[{count}]')}"
+        f" : {tidy}.matches({_FORM})"
         f" ? {cel_text(messages.TYPO_IN_TOPOLOGY, topology=_T, meant=tidy)}"
         f" : {cel_text(messages.MALFORMED_TOPOLOGY, topology=_T)})"
         f" : '%s %s'.format([{_A}, {ordered}]) in {cel_map(_EXPLICIT)}"

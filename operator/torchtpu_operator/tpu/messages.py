@@ -3,6 +3,7 @@
 The CRDs say the same words (`api/shape_rules.py` turns these templates into CEL): no logic here that CEL cannot follow.
 """
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -63,6 +64,26 @@ def _spellings(name: str, generation: Generation) -> tuple[str, ...]:
     )
 
 
+def sizes() -> dict[str, str]:
+    """`v6e-16` -> `4x4`: topologies by the number that Cloud TPU's types count, chips or (two per chip) TensorCores."""
+    return {
+        f"{name}-{_chips(topology) * generation.cores_per_chip}": topology
+        for name, generation in CATALOGUE.items()
+        for topology in generation.shapes
+    }
+
+
+def chip_counts() -> dict[str, str]:
+    """The same for generations whose types count chips: there a bare number has one meaning."""
+    return {
+        size: topology for size, topology in sizes().items() if CATALOGUE[size.partition("-")[0]].cores_per_chip == 1
+    }
+
+
+def _chips(topology: str) -> int:
+    return math.prod(int(edge) for edge in topology.split("x"))
+
+
 def example_topology(generation: Generation) -> str:
     """The smallest topology with several hosts."""
     return "4x4" if generation.dimensions == 2 else "2x2x2"
@@ -74,7 +95,8 @@ def unknown_accelerator(accelerator: str) -> str:
     if meant is None:
         return UNKNOWN_ACCELERATOR.format(accelerator=accelerator, known=", ".join(CATALOGUE))
     if sized:
-        example = example_topology(CATALOGUE[meant])
+        size = f"{meant}-{accelerator.strip().rpartition('-')[2]}"
+        example = sizes().get(size) or example_topology(CATALOGUE[meant])
         return SIZED_ACCELERATOR.format(accelerator=accelerator, meant=meant, example=example)
     return MEANT_ACCELERATOR.format(accelerator=accelerator, meant=meant)
 
@@ -91,6 +113,8 @@ def available(generation: Generation) -> str:
 def unknown_topology(generation: Generation, topology: str) -> str:
     """For a topology that the generation does not have."""
     if not re.fullmatch(TOPOLOGY_FORM, topology):
+        if meant := chip_counts().get(f"{generation.name}-{topology}"):
+            return TYPO_IN_TOPOLOGY.format(topology=topology, meant=meant)
         tidy = topology
         for wrong, right in TOPOLOGY_TYPOS:
             tidy = tidy.replace(wrong, right)
@@ -105,9 +129,7 @@ def unknown_topology(generation: Generation, topology: str) -> str:
 
 def choices_in_words(topology: str, choices: Sequence[int]) -> str:
     """`8 (1 host) or 4 (2 hosts)`."""
-    chips = 1
-    for edge in topology.split("x"):
-        chips *= int(edge)
+    chips = _chips(topology)
     return " or ".join(f"{choice} ({chips // choice} host{'s' if choice < chips else ''})" for choice in choices)
 
 

@@ -250,7 +250,7 @@ MISSPELT: dict[str, tuple[dict[str, Any], str]] = {
     "cores stuck to it": (
         {"accelerator": "v5p-64", "topology": "2x2x4"},
         'spec.accelerator: accelerator "v5p-64" is not known: did you mean "v5p"? Give the size as topology, for example '
-        "2x2x2",
+        "2x4x4",
     ),
     "Ray's name of v5e": (
         {"accelerator": "v5litepod"},
@@ -285,7 +285,8 @@ MISSPELT: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a number of cores": (
         {"topology": "32"},
-        'spec.topology: topology "32" is not of the form AxB or AxBxC (digits and lower-case x, no spaces)',
+        'spec.topology: topology "32" is not of the form AxB or AxBxC (digits and lower-case x, no spaces): did you '
+        'mean "4x8"?',
     ),
     "a field": ({"topolgy": "4x4"}, "spec.topolgy: unknown field: did you mean topology?"),
     "a field in snake_case": ({"num_slices": 2}, "spec.num_slices: unknown field: did you mean numSlices?"),
