@@ -81,6 +81,10 @@ _NAME = (
     "metadata.name: the name must be a lower-case DNS label that begins with a letter, at most 52 characters: "
     "pods, node pools and host names are named after it"
 )
+_PYTHONPATH = (
+    "spec.entrypoint: this takes the place of the operator's path, where Ray Train finds what puts its ranks into physical order: write "
+    "PYTHONPATH=<yours>:$PYTHONPATH, or set PYTHONPATH in spec.env"
+)
 _LAUNCH_TOOL = (
     "spec.entrypoint: PerDevice already starts one process per device and sets its rank: run the script itself "
     "(python train.py), or use launcher PerHost for torchrun"
@@ -240,10 +244,23 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
     "a mention of torchrun": (job(entrypoint="python train.py --launcher torchrun"), ()),
     "torchrun behind a package manager": (job(entrypoint="uv run torchrun train.py"), (_LAUNCH_TOOL,)),
     "deepspeed's launcher as a module": (job(entrypoint="python -mdeepspeed.launcher.runner a.py"), (_LAUNCH_TOOL,)),
+    "Driver, with a PYTHONPATH of its own": (
+        job(launcher="Driver", entrypoint="PYTHONPATH=src python a.py"),
+        (_PYTHONPATH,),
+    ),
+    "Driver, with an exported PYTHONPATH": (
+        job(launcher="Driver", entrypoint="cd code && export PYTHONPATH=$PWD/src; python a.py"),
+        (_PYTHONPATH,),
+    ),
     "accelerate's launcher as a module": (job(entrypoint="python -m accelerate.commands.launch a"), (_LAUNCH_TOOL,)),
     "another module of torch.distributed": (job(entrypoint="python -m torch.distributed.tensor.a"), ()),
     "an entrypoint as long as can be": (job(entrypoint="x" * 65536), ()),
     "accelerate as a library": (job(entrypoint="pip install accelerate deepspeed && python train.py"), ()),
+    "Driver, with a PYTHONPATH before the operator's": (
+        job(launcher="Driver", entrypoint="export PYTHONPATH=$PWD/src:${PYTHONPATH:-}; MYPYTHONPATH=a python a.py"),
+        (),
+    ),
+    "PerDevice, with a PYTHONPATH of its own": (job(entrypoint="PYTHONPATH=src python a.py"), ()),
     "torchrun under PerHost": (job(entrypoint="torchrun train.py", launcher="PerHost"), ()),
     "a name with a dot": (job(name="llama.ft"), (_NAME,)),
     "a name that begins with a digit": (job(name="7b-ft"), (_NAME,)),

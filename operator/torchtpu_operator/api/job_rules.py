@@ -33,6 +33,10 @@ WORKING_DIR_URI: Final = (
     "workingDir.uri must be a zip that Ray can fetch: gs://..., s3://... or https://..., ending in .zip"
 )
 TWO_WORKING_DIRS: Final = "the folder is given twice: use workingDir or runtimeEnv.working_dir, not both"
+PYTHONPATH_DRIVER: Final = (
+    "this takes the place of the operator's path, where Ray Train finds what puts its ranks into physical order: write "
+    "PYTHONPATH=<yours>:$PYTHONPATH, or set PYTHONPATH in spec.env"
+)
 NO_PROGRESS_DRIVER: Final = (
     "noProgressSeconds needs launcher PerDevice or PerHost: a Driver starts its workers itself, and nobody else sees "
     "whether they go on"
@@ -77,6 +81,7 @@ _LAUNCH = (
     r"(\S*/)?(torchrun|deepspeed|accelerate\s+launch)(\s|$)"
 )
 _LAUNCH_MODULE = r"\s-m\s*(torch.distributed|accelerate.commands|deepspeed).\w*(run|launch)"
+_PYTHONPATH = r"(^|[\s;&|(])PYTHONPATH="
 _URI = r"^(gs|s3|https)://.+\.zip$"
 _DECIMAL = r"(?=.{1,16}$)\+?([0-9]+\.?[0-9]*|\.[0-9]+)"  # a Kubernetes quantity without suffix, at most 16 characters
 
@@ -104,6 +109,12 @@ def _launch_tool(pattern: str) -> Callable[[JobSpec], str | None]:
         return LAUNCH_TOOL if re.search(pattern, spec.entrypoint, re.ASCII) else None
 
     return check
+
+
+def _python_path(spec: JobSpec) -> str | None:
+    if spec.launcher is not Launcher.DRIVER or not re.search(_PYTHONPATH, spec.entrypoint, re.ASCII):
+        return None
+    return None if "$PYTHONPATH" in spec.entrypoint or "${PYTHONPATH" in spec.entrypoint else PYTHONPATH_DRIVER
 
 
 def old_ray(version: str, *, num_slices: int) -> str | None:
@@ -243,6 +254,18 @@ JOB_RULES: Final = (
             check=_launch_tool(pattern),
         )
         for id_, pattern in (("launch-tool", _LAUNCH), ("launch-module", _LAUNCH_MODULE))
+    ),
+    Rule(
+        id="driver-pythonpath",
+        at=("spec",),
+        field=".entrypoint",
+        cel=(
+            "self.launcher != 'Driver' || !has(self.entrypoint)"
+            f" || !self.entrypoint.matches({cel_string(_PYTHONPATH)})"
+            " || self.entrypoint.contains('$PYTHONPATH') || self.entrypoint.contains('${PYTHONPATH')"
+        ),
+        message=PYTHONPATH_DRIVER,
+        check=_python_path,
     ),
     Rule(
         id="ray-version",

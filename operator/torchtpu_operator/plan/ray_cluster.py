@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from torchtpu_operator.api import constants
 from torchtpu_operator.api.base import to_dict
@@ -17,8 +17,6 @@ from torchtpu_operator.plan.ray_pods import TOKEN_KEY, PodBuilder, job_labels
 from torchtpu_operator.plan.runner_files import runner_modules
 from torchtpu_operator.runner import constants as runner
 from torchtpu_operator.tpu import Shape, resolve
-
-_DRIVER_COMMAND: Final = f"bash {runner.MOUNT_PATH}/{runner.ENTRYPOINT_KEY}"
 
 
 class ImageMissingError(ValueError):
@@ -142,8 +140,8 @@ def build_runtime_env(job: TorchTPUJob) -> dict[str, Any]:
 
 
 def ray_entrypoint(job: TorchTPUJob) -> str:
-    """What Ray is given to run: the runner, or for launcher Driver the user's own command line as it was written."""
-    return _DRIVER_COMMAND if job.spec.launcher is Launcher.DRIVER else runner.RUNNER_COMMAND
+    """What Ray is given to run: the runner, or for launcher Driver what runs the user's own text as it was written."""
+    return runner.DRIVER_COMMAND if job.spec.launcher is Launcher.DRIVER else runner.RUNNER_COMMAND
 
 
 def attempt_hash(job: TorchTPUJob) -> str:

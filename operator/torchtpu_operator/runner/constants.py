@@ -33,8 +33,14 @@ MOUNT_PATH, since runtimes cannot make a mount point inside a read-only volume."
 MAX_ENTRYPOINT_BYTES: Final = 128 * 1024 - 1
 """Linux' limit of one execve() argument (MAX_ARG_STRLEN, with its terminating NUL): the entrypoint is one argument."""
 
-RUNNER_COMMAND: Final = f"python -m {PACKAGE}"
-"""Entrypoint of the Ray job for launchers PerDevice and PerHost. For Driver it is bash with the user's own text."""
+_FIND: Final = f"PYTHONPATH={MOUNT_PATH}${{PYTHONPATH:+:$PYTHONPATH}}"
+"""Once more, in the job's own shell: a PYTHONPATH in runtimeEnv.env_vars takes the place of the pod's."""
+
+RUNNER_COMMAND: Final = f"{_FIND} python -m {PACKAGE}"
+"""Entrypoint of the Ray job for launchers PerDevice and PerHost."""
+
+DRIVER_COMMAND: Final = f"{_FIND} python -m {PACKAGE}.command"
+"""Entrypoint of the Ray job for launcher Driver: bash with the user's own text, its output also in the head's log."""
 
 TRAIN_CALLBACK: Final = f"{PACKAGE}.train_callback.SliceOrderCallback"
 """Value of ENV_RAY_TRAIN_CALLBACKS for launcher Driver."""

@@ -320,12 +320,13 @@ def test_resources_of_the_head(asked: dict[str, Any], want: dict[str, Any]) -> N
     assert main_container(templates(build(changed(ANY, head=overlay)))[0])["resources"] == want
 
 
+RUNNER = "PYTHONPATH=/opt/torchtpu${PYTHONPATH:+:$PYTHONPATH} python -m torchtpu_runner"
 SUBMISSIONS = {
-    "PerDevice: the runner": (ANY, "python -m torchtpu_runner", {}),
-    "Driver: the user's own text, by bash": (JOBS["driver-v6e-4x4"], "bash /opt/torchtpu/entrypoint", {}),
+    "PerDevice: the runner": (ANY, RUNNER, {}),
+    "Driver: what runs the user's own text": (JOBS["driver-v6e-4x4"], f"{RUNNER}.command", {}),
     "a zip as working directory, and the user's own runtime_env": (
         changed(ANY, workingDir={"uri": "gs://a/b.zip"}, runtimeEnv={"pip": ["einops"], "env_vars": {"A": "1"}}),
-        "python -m torchtpu_runner",
+        RUNNER,
         {"working_dir": "gs://a/b.zip", "pip": ["einops"], "env_vars": {"A": "1"}},
     ),
 }

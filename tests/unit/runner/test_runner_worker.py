@@ -136,11 +136,13 @@ def test_a_program_saves_in_its_time_though_its_shell_dies_at_once(ranks: list[R
 
 STUCK = """
 import threading, time
-def waits_for_a_peer():
+def waits_for_a_peer(is_there):
+    is_there()
     time.sleep(1000)
-threading.Thread(target=waits_for_a_peer).start()
-print("up", flush=True)
-waits_for_a_peer()
+other = threading.Event()
+threading.Thread(target=waits_for_a_peer, args=[other.set]).start()
+other.wait()
+waits_for_a_peer(lambda: print("up", flush=True))
 """
 
 
