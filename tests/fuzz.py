@@ -13,7 +13,7 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kubernetes import config
 from kubernetes.client.exceptions import ApiException
@@ -110,6 +110,7 @@ def said_by_planner(document: Document) -> tuple[tuple[str, ...], str]:
 
 def plan(obj: ApiObject) -> None:
     """Everything that the operator renders from the object before it asks anybody."""
+    rendered: list[Any]
     if isinstance(obj, TorchTPUJob):
         asked = obj.model_copy(update={"spec": obj.spec.model_copy(update={"offers": None})})  # the class's matter
         rendered = [build_plan(asked, _CLASS, zone=None, parent=None), build_runtime_env(obj)]
@@ -117,9 +118,9 @@ def plan(obj: ApiObject) -> None:
     elif isinstance(obj, TPUSliceClass):
         accelerator = next(iter(obj.spec.offers[0].accelerators), "v6e")
         topology = "4x4" if CATALOGUE[accelerator].dimensions == 2 else "2x2x2"
-        asked = parse(job(accelerator=accelerator, topology=topology))
-        assert isinstance(asked, TorchTPUJob)
-        rendered = [build_plan(asked, _without_limits(obj), zone=None, parent=None)]
+        any_job = parse(job(accelerator=accelerator, topology=topology))
+        assert isinstance(any_job, TorchTPUJob)
+        rendered = [build_plan(any_job, _without_limits(obj), zone=None, parent=None)]
     else:
         assert isinstance(obj, TPUSlice)
         rendered = [build_create_node_pool(obj, installation="0123456789ab", parent=None)]

@@ -179,7 +179,7 @@ class _Maker:
     def _job(self) -> Document:
         accelerator, topology = self.dice.choice(_SHAPES + _CUBES)
         chosen = self.dice.choice([0, 1, 2, 5, 9])
-        spec = {"accelerator": accelerator, "topology": topology, "entrypoint": "python train.py"}
+        spec: Document = {"accelerator": accelerator, "topology": topology, "entrypoint": "python train.py"}
         schema = _SCHEMAS["TorchTPUJob"]["properties"]
         for name in self.dice.sample(sorted(schema.keys() - spec.keys() - {"chipsPerHost", "numSlices"}), k=chosen):
             if name not in _REFUSED_YET:

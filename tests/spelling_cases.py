@@ -81,7 +81,7 @@ def _available(accelerator: str) -> str:
 
 
 def _accelerators() -> dict[str, tuple[Document, Said]]:
-    cases = {}
+    cases: dict[str, tuple[Document, Said]] = {}
     for written, meant in MEANT.items():
         text = f'spec.accelerator: accelerator "{written}" is not known: did you mean "{meant}"?'
         cases[f"accelerator {written!r}"] = (job(accelerator=written), (text,))

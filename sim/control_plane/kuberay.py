@@ -1,6 +1,7 @@
 """KubeRay's kinds and rights in a cluster."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from sim import tools
 from sim.control_plane import manifests
@@ -15,6 +16,14 @@ TIMED_OUT = (0, 504)
 _ATTEMPTS = 4
 
 
+class CrdClient(Protocol):
+    """As much of `ApiClient` as creates kinds and looks whether they are there."""
+
+    def get(self, path: str) -> Any: ...
+
+    def create(self, path: str, manifest: bytes) -> Any: ...
+
+
 def read_crds() -> dict[str, bytes]:
     """CRD name -> YAML; the files are named <group>_<plural>.yaml."""
     found = {}
@@ -24,7 +33,7 @@ def read_crds() -> dict[str, bytes]:
     return found
 
 
-def create_crds(client: ApiClient, crds: Mapping[str, bytes]) -> None:
+def create_crds(client: CrdClient, crds: Mapping[str, bytes]) -> None:
     """Raises ApiError; those that exist stay as they are.
 
     One after another: together their schemas keep a loaded machine's apiserver busy for longer than its own time-out.
@@ -49,7 +58,7 @@ def grant_rights(client: ApiClient) -> None:
         client.apply(manifests.path_of(each), each)
 
 
-def is_served(client: ApiClient, crds: Iterable[str]) -> bool:
+def is_served(client: CrdClient, crds: Iterable[str]) -> bool:
     """Asks discovery and not the CRDs' conditions: reading these megabytes slows down what one waits for."""
     try:
         # `resources` is null while the group exists but none of its kinds is established.

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -70,6 +71,14 @@ NOW_REFUSED: dict[str, Document] = {
 }
 
 
+def is_refused(crds: Api, document: Document) -> bool:
+    return bool(said_by_apiserver(crds, document))
+
+
+def is_taken(crds: Api, document: Document) -> bool:
+    return not is_refused(crds, document)
+
+
 @pytest.fixture(scope="module")
 def old_objects(crds: Api) -> Iterator[dict[str, Document]]:
     """Each object stored while the CRDs had no rules and no bounds; then came today's."""
@@ -77,7 +86,7 @@ def old_objects(crds: Api) -> Iterator[dict[str, Document]]:
     crds.install(loosened(yaml.safe_load(text)) for text in crd_files().values())
     for document in documents.values():
         wait_until(
-            lambda document=document: not said_by_apiserver(crds, document),
+            partial(is_taken, crds, document),
             what=f"no rule for {document['metadata']['name']}",
             seconds=60,
             check=lambda: None,
@@ -87,7 +96,7 @@ def old_objects(crds: Api) -> Iterator[dict[str, Document]]:
     for document in documents.values():
         fresh = {**document, "metadata": {**document["metadata"], "name": "fresh-object"}}
         wait_until(
-            lambda fresh=fresh: bool(said_by_apiserver(crds, fresh)),
+            partial(is_refused, crds, fresh),
             what=f"today's rules for {document['metadata']['name']}",
             seconds=60,
             check=lambda: None,

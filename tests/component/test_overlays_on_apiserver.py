@@ -57,7 +57,7 @@ def pods(cluster: Json) -> dict[str, Json]:
 def by_kubectl(base: Json, patch: Json, folder: Path) -> Json:
     file = folder / "pod.json"
     file.write_text(json.dumps(base))
-    command = [tools.path("kubectl"), "patch", "--local", "-f", file, "--type=strategic", "-o", "json"]
+    command = [str(tools.path("kubectl")), "patch", "--local", "-f", str(file), "--type=strategic", "-o", "json"]
     done = subprocess.run([*command, "-p", json.dumps(patch)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))

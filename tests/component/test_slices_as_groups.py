@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(300)
 
 Json = dict[str, Any]
 COUNTS = (1, 2, 8, 16)
-HOSTS = {1: {"topology": "2x4", "launcher": "Driver"}, 2: {"topology": "2x4", "chipsPerHost": 4}}
+HOSTS: dict[int, Json] = {1: {"topology": "2x4", "launcher": "Driver"}, 2: {"topology": "2x4", "chipsPerHost": 4}}
 
 
 @pytest.fixture(scope="module")

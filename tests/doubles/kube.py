@@ -2,19 +2,22 @@
 """An in-memory Kubernetes API with what controllers trip over: versions, conflicts, finalizers, status as a subresource,
 garbage collection by ownerReferences, and a watch that can be held back."""
 
+import builtins
 import itertools
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from torchtpu_operator.clients.kinds import CLASSES, GROUP, JOBS, RAY_CLUSTERS, SLICES, VERSION, Kind
 from torchtpu_operator.clients.kube_errors import KubeError
 
 Obj = dict[str, Any]
 Name = tuple[str, str, str]
-Watch = Callable[[str, Obj], None]
+Json = TypeVar("Json")
+Watch = Callable[[str, Obj], object]
+"""Called with ADDED, MODIFIED or DELETED and the object; the answer is nobody's."""
 Fault = Callable[[str, Kind, str], None]
 """Called with verb, kind and name before a call takes effect; raises KubeError to refuse it."""
 
@@ -99,7 +102,7 @@ class MemoryKube:
         self._enter("merge", kind, name)
         key, there = self._there(kind, namespace, name)
         self._check(there, patch.get("metadata") or {})
-        patched = _merged(there, patch)
+        patched: Obj = _merged(there, patch)
         if kind in _WITH_STATUS:
             patched["status"] = there.get("status")
         self._update(key, kind, there, patched)
@@ -154,7 +157,7 @@ class MemoryKube:
     # --- for tests
 
     def watch(self, kind: Kind, told: Watch) -> None:
-        """Tell of every later change: ADDED, MODIFIED or DELETED, and the object."""
+        """Tell of every later change."""
         self._watches.setdefault(kind, []).append(told)
 
     def release(self) -> None:
@@ -174,7 +177,7 @@ class MemoryKube:
         """The object, without a call."""
         return _copied(self._objects.get(_key(kind, namespace, name)))
 
-    def all(self, kind: Kind) -> "list[Obj]":
+    def all(self, kind: Kind) -> builtins.list[Obj]:
         """All objects of a kind, without a call."""
         return [_copied(obj) for key, obj in sorted(self._objects.items()) if key[0] == kind.plural]
 
@@ -232,9 +235,10 @@ class MemoryKube:
             told(event, _copied(obj))
 
 
-def _copied(obj: Any) -> Any:
+def _copied(obj: Json) -> Json:
     """A deep copy; for JSON pickle is several times as fast as `copy.deepcopy`."""
-    return pickle.loads(pickle.dumps(obj, pickle.HIGHEST_PROTOCOL))
+    copied: Json = pickle.loads(pickle.dumps(obj, pickle.HIGHEST_PROTOCOL))
+    return copied
 
 
 def _key(kind: Kind, namespace: str | None, name: str) -> Name:

@@ -1,6 +1,7 @@
 """The operator is killed with SIGKILL at every stage of one job: it ends well, submitted once, and leaves nothing."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tests.e2e.operated import Operated, example
@@ -28,13 +29,12 @@ def test_a_job_survives_the_death_of_the_operator_at_every_stage(operated: Opera
     name = "hello-v6e-2x4"
     entrypoint = 'echo "started on $RANK" && sleep 20'
     operated.apply(*example("hello-v6e-2x4.yaml", namespace=namespace, entrypoint=entrypoint))
+
+    def look(reached: Callable[[Status], bool]) -> bool:
+        return reached(operated.job(namespace, name).get("status", {}))
+
     for stage, reached in STAGES.items():
-        operated.until(
-            f"the job reaches: {stage}",
-            lambda reached=reached: reached(operated.job(namespace, name).get("status", {})),
-            seconds=120,
-            every=0.1,
-        )
+        operated.until(f"the job reaches: {stage}", partial(look, reached), seconds=120, every=0.1)
         operated.kill_operator()
     job = operated.until_phase(namespace, name, "Succeeded", seconds=180)
     assert job["status"]["attempt"]["number"] == 1, "no attempt was lost to the operator's death"

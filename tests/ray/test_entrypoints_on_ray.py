@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,14 +25,14 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     """A 2x4 on one host of eight chips and a 2x4 on two hosts of four."""
-    shape = {"accelerator_type": "v6e-8", "topology": "2x4"}
+    a_host = partial(Host, accelerator_type="v6e-8", topology="2x4")
     hosts = Hosts(tmp_path_factory.mktemp("ray-entrypoints"))
     try:
         hosts.add(
             [
-                Host(slice_name="whole", worker_id=0, tpus=8, **shape),
-                Host(slice_name="halves", worker_id=1, tpus=4, **shape),
-                Host(slice_name="halves", worker_id=0, tpus=4, **shape),
+                a_host(slice_name="whole", worker_id=0, tpus=8),
+                a_host(slice_name="halves", worker_id=1, tpus=4),
+                a_host(slice_name="halves", worker_id=0, tpus=4),
             ]
         )
         yield hosts

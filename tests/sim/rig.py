@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import looptime
@@ -301,14 +302,13 @@ class Operator:
         resync = Resync(self._kube, self._caches, self._queue, every=300, monotonic=now)
         await resync.fill()
         for kind in SELECTORS:
-            self._outside.kube.watch(kind, lambda event, obj, kind=kind: self._told(kind, event, obj))
-        for (
-            kind
-        ) in SELECTORS:  # what came between the lists and the watches, as a watch from the lists' version shows it
+            self._outside.kube.watch(kind, partial(self._told, kind))
+        # what came between the lists and the watches, as a watch from the lists' version shows it
+        for kind in SELECTORS:
             if kind != RAY_CLUSTERS:
                 for obj in self._outside.kube.all(kind):
                     self._told(kind, "MODIFIED", obj)
-        reconcile = Reconciler(self._world, self._outside.recorder, wake=self._wake)  # type: ignore[arg-type]
+        reconcile = Reconciler(self._world, self._outside.recorder, wake=self._wake)
         self._tasks = [asyncio.create_task(self._queue.work(reconcile)) for _ in range(WORKERS)]
         self._tasks += [asyncio.create_task(resync.watch_kuberay()), asyncio.create_task(self._read_watches())]
         await asyncio.gather(*self._tasks)

@@ -44,8 +44,12 @@ class SimKube(MemoryKube):
             known = {each["metadata"]["uid"] for each in self._objects.values()}
             if not owners & known:  # the garbage collector finds no owner
                 key = (kind.plural, made["metadata"].get("namespace") or "", made["metadata"]["name"])
-                asyncio.get_running_loop().call_later(1.0, lambda: key in self._objects and self._remove(key, kind))
+                asyncio.get_running_loop().call_later(1.0, self._collect, key, kind)
         return made
+
+    def _collect(self, key: Name, kind: Kind) -> None:
+        if key in self._objects:
+            self._remove(key, kind)
 
     def view(self, kind: Kind) -> list[dict[str, Any]]:
         """All objects of a kind as they are: only to be read."""

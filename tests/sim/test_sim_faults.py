@@ -84,7 +84,7 @@ def test_no_capacity_anywhere_until_it_heals() -> None:
 
 
 def test_no_capacity_for_hours_asks_ever_less_often_and_ends_at_the_deadline() -> None:
-    async def live() -> tuple[object, ...]:
+    async def live() -> tuple[str, int, float]:
         async with a_cluster() as outside:
             outside.gke.faults.add(Stockout())
             await outside.prepare()

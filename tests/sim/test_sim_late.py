@@ -47,18 +47,19 @@ def a_life(prepare: Callable[[Outside], None], **options: Any) -> dict[str, Any]
     return in_virtual_time(live())
 
 
-def test_a_call_that_times_out_and_happens_a_second_later_happens_once() -> None:
-    def delay(call: str) -> Callable[[Outside], None]:
-        return lambda outside: outside.calls.late.update({call: 1.0})
+def delay(call: str, *, seconds: float) -> Callable[[Outside], None]:
+    return lambda outside: outside.calls.late.update({call: seconds})
 
-    found = {call: a_life(delay(call)) for call in LATE}
+
+def test_a_call_that_times_out_and_happens_a_second_later_happens_once() -> None:
+    found = {call: a_life(delay(call, seconds=1.0)) for call in LATE}
     assert found == dict.fromkeys(LATE, GOOD)
 
 
 def test_a_call_that_happens_after_it_was_repeated_happens_once() -> None:
     """The repeated call carries the same name, so that the late one finds the place taken."""
     calls = ("gke.create_node_pool", "gke.delete_node_pool", "ray.submit", "tpuslices kube.create")
-    found = {call: a_life(lambda outside, call=call: outside.calls.late.update({call: 7.0})) for call in calls}
+    found = {call: a_life(delay(call, seconds=7.0)) for call in calls}
     assert found == dict.fromkeys(calls, GOOD)
 
 

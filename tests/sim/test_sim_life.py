@@ -10,7 +10,7 @@ def gone(outside: Outside) -> bool:
 
 
 def test_a_job_runs_once_and_leaves_nothing() -> None:
-    async def live() -> tuple[object, ...]:
+    async def live() -> tuple[list[str], int, list[str], list[str], bool]:
         async with a_cluster() as outside:
             await outside.prepare()
             await outside.apply()

@@ -115,8 +115,7 @@ def test_what_gke_calls_invalid_is_asked_once_and_again_when_the_class_is_change
             await outside.until(lambda: outside.phase() == "Succeeded" and gone(outside))
             return soon, stalled, TEXT in message, "when the class is changed" in message, calls, left
 
-    want = (True, ("True", "InvalidRequest"), True, True, ["INVALID_ARGUMENT"], [])
-    assert in_virtual_time(live()) == want
+    assert in_virtual_time(live()) == (True, ("True", "InvalidRequest"), True, True, ["INVALID_ARGUMENT"], [])
 
 
 def test_what_gke_calls_invalid_from_one_offer_is_asked_of_the_next() -> None:

@@ -1,8 +1,8 @@
 """One reconcile: observe, plan, write the status, perform, tell; again at once while there was something to do."""
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -12,7 +12,6 @@ from torchtpu_operator.clients.kinds import JOBS, SLICES, Kind
 from torchtpu_operator.clients.kube_errors import KubeError
 from torchtpu_operator.controller.cache import ObjectCache
 from torchtpu_operator.controller.caches import ALLOCATION, Known, job_key
-from torchtpu_operator.controller.events import EventRecorder
 from torchtpu_operator.controller.executor import perform
 from torchtpu_operator.controller.logs import about
 from torchtpu_operator.controller.observe_allocation import Waits, observe_allocation
@@ -37,13 +36,19 @@ S = TypeVar("S", bound=BaseModel)
 Json = dict[str, Any]
 
 
+class Recorder(Protocol):
+    """Told of what happened to an object; never blocks, never raises."""
+
+    def record(self, about: Mapping[str, Any], event: Event) -> None: ...
+
+
 class _ObjectReconciler(Generic[M, S]):
     """The loop for one object with a status: jobs and slices."""
 
     def __init__(
         self,
         world: World,
-        recorder: EventRecorder,
+        recorder: Recorder,
         *,
         kind: Kind,
         cache: ObjectCache[Known[M]],
@@ -99,7 +104,7 @@ def _unreadable(problem: str) -> Event:
 class Reconciler:
     """What the work queue calls."""
 
-    def __init__(self, world: World, recorder: EventRecorder, *, wake: Callable[[Key], None]) -> None:
+    def __init__(self, world: World, recorder: Recorder, *, wake: Callable[[Key], None]) -> None:
         """`wake` is asked to run a job whose reason to wait has changed."""
         self._world, self._wake = world, wake
         self._waits = Waits()

@@ -7,7 +7,7 @@ from torchtpu_operator.api import TorchTPUJob
 from torchtpu_operator.api.rule import Rule
 from torchtpu_operator.api.rules import violations
 
-LATER = Rule(
+LATER: Rule = Rule(
     id="later",
     at=("spec",),
     field=".checkpointDir",

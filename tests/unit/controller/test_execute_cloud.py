@@ -47,12 +47,13 @@ async def rig() -> AsyncIterator[Rig]:
     server: RayServer
     async with ray_server() as server, build_session() as session:
         head = server.heads["c-head-svc"] = Head()
-        kube, unused = MemoryKube(), None
+        kube = MemoryKube()
+        no_gke: Any = None
         await kube.create(RAY_CLUSTERS, {"metadata": {"name": "c", "namespace": "ml"}, "spec": {}})
         kube.put_status(RAY_CLUSTERS, "c", {"head": {"serviceName": "c-head-svc"}}, namespace="ml")
         world = World(
             kube=kube,
-            gke=unused,  # type: ignore[arg-type]
+            gke=no_gke,
             ray=HttpRayJobs(session, base_url=server.base_url),
             heads=RayHeads(kube),
             caches=Caches(wake=lambda _: None),

@@ -75,7 +75,7 @@ async def test_what_vanished_while_the_watch_was_broken_is_dropped_and_its_key_r
     assert got == (0, [ALLOCATION, A], [("torchtpujobs", 1)])
 
 
-async def test_a_job_that_appears_during_the_list_survives_it() -> None:
+async def test_a_job_that_appears_during_the_list_survives_it(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig()
     await rig.resync.fill()
     rig.watch()
@@ -87,7 +87,7 @@ async def test_a_job_that_appears_during_the_list_survives_it() -> None:
             await rig.kube.create(JOBS, job("late"))
         return answer
 
-    rig.kube.list = slow_list  # type: ignore[method-assign]
+    monkeypatch.setattr(rig.kube, "list", slow_list)
     await rig.resync.look()
     assert [known.raw["metadata"]["name"] for known in rig.caches.jobs] == ["late"]
 

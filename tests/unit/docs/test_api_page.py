@@ -66,7 +66,7 @@ def test_every_label_annotation_and_variable_is_listed() -> None:
     names = vars(constants)
     labels = {value for name, value in names.items() if name.startswith("LABEL_")}
     annotations = {value for name, value in names.items() if name.startswith("ANNOTATION_")}
-    assert (LABELS.keys(), ANNOTATIONS.keys(), ENV.keys()) == (labels, annotations - labels, RESERVED_ENV)
+    assert (set(LABELS), set(ANNOTATIONS), set(ENV)) == (labels, annotations - labels, set(RESERVED_ENV))
 
 
 def test_every_condition_is_explained() -> None:

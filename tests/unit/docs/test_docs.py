@@ -1,5 +1,6 @@
 """Documentation that can be wrong is checked."""
 
+import argparse
 import re
 from pathlib import Path
 
@@ -24,7 +25,8 @@ def test_links_lead_somewhere(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_of_the_bench_exist(page: str) -> None:
-    known = set(build_parser()._subparsers._group_actions[0].choices)  # type: ignore[union-attr, arg-type]
+    (commands,) = (each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
+    known = set(commands.choices)
     used = set(re.findall(r"(?:^|`)sim ([a-z]+)", PAGES[page].read_text(), re.MULTILINE))
     assert sorted(used - known) == []
 

@@ -245,13 +245,15 @@ async def test_a_create_cannot_be_cancelled_unless_gke_is_said_to_do_so(make_ben
 
 
 @pytest.mark.looptime
-async def test_hosts_that_cannot_be_made_fail_the_operation_and_the_pool(make_bench: MakeBench) -> None:
+async def test_hosts_that_cannot_be_made_fail_the_operation_and_the_pool(
+    make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench = make_bench()
 
     async def break_down(node: object) -> None:
         raise RuntimeError("the bench is broken")
 
-    bench.host.add = break_down  # type: ignore[method-assign]
+    monkeypatch.setattr(bench.host, "add", break_down)
     operation = await bench.finished(await bench.create(a_pool()))
     pool = await bench.pool("pool-a")
     assert (operation.error.code, operation.error.message, pool.status.name) == (

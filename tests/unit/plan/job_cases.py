@@ -24,9 +24,10 @@ from torchtpu_operator.api import TPUSliceClass
 from torchtpu_operator.plan.actions import Plan
 from torchtpu_operator.plan.allocation import Wait
 from torchtpu_operator.plan.job import JobObserved, job_needs, plan_job
+from torchtpu_operator.plan.names import ray_cluster_name
 from torchtpu_operator.plan.observed import CallFailed, Outcome, PodSeen, RaySeen
 
-RC = a_job().starting().job.status.attempt.ray_cluster  # type: ignore[union-attr]
+RC = ray_cluster_name("llama", job_uid=JOB_UID, attempt=1)
 SUBMISSION = f"{JOB_UID}-1"
 READY = a_slice().ready(since=-100)
 PAIR = a_job(num_slices=2)

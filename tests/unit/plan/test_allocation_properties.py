@@ -96,15 +96,19 @@ def test_allocation_keeps_its_promises(observed: AllocationObserved) -> None:
     assert not names & set(made)
     # never more slices than the job asks for, each under the number that the job now has
     for uid, job in by_uid.items():
+        demand = job.status.demand
+        assert demand is not None, "each job of these worlds has said what it asks for"
         held = [
             slice_
             for slice_ in observed.slices
-            if slice_.spec.claim_ref and slice_.spec.claim_ref.uid == uid and not slice_.metadata.deleting
-            and slice_.spec.claim_ref.sequence >= job.status.demand.sequence[slice_.spec.claim_ref.slice_index]  # type: ignore[union-attr]
-            and slice_.spec.claim_ref.slice_index < job.status.demand.slices  # type: ignore[union-attr]
-        ]  # fmt: skip
+            if (claim := slice_.spec.claim_ref)
+            and claim.uid == uid
+            and not slice_.metadata.deleting
+            and claim.sequence >= demand.sequence[claim.slice_index]
+            and claim.slice_index < demand.slices
+        ]
         mine = [action for action in created if action.claimant.uid == uid]
-        wanted = job.status.demand.slices if job.status.demand else 0
+        wanted = demand.slices
         assert len(held) + len(mine) <= wanted or not mine
         # wholly or not at all
         assert (

@@ -13,6 +13,7 @@ from tests.builders import (
 from tests.unit.plan.job_cases import READY, Case, check, stalled
 from tests.unit.plan.views import Seen
 from torchtpu_operator.api import JobPhase, Reason
+from torchtpu_operator.api.job_status import Demand
 from torchtpu_operator.plan.allocation import Wait
 from torchtpu_operator.plan.observed import FailureClass, Performed
 
@@ -134,9 +135,7 @@ CASES = {
         status={"demand.sequence": (1,), "slices": ()},
     ),
     "no capacity for four hours": Case(
-        given=a_job()
-        .demanding()
-        .status(demand=a_job().demanding().job.status.demand.model_copy(update={"first_request_at": at(-14400)})),  # type: ignore[union-attr]
+        given=a_job().demanding().status(demand=Demand(slices=1, sequence=(0,), first_request_at=at(-14400))),
         slices=(a_slice().asked("op-1"),),
         want=Seen(phase="Finishing", reason="CapacityDeadlineExceeded", look=0.0),
         status={"demand.slices": 0, "demand.sequence": (1,)},

@@ -1,6 +1,7 @@
 """ttlSecondsAfterFinished: when an ended job is deleted, and for whom it is ignored."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ class Case:
     annotations: dict[str, str] = field(default_factory=dict)
 
 
-def ended(*, since: float, message: str = ENDED, **spec: object) -> JobBuilder:
+def ended(*, since: float, message: str = ENDED, **spec: Any) -> JobBuilder:
     """A job that has succeeded, with its head gone."""
     conditions = set_condition(
         (),

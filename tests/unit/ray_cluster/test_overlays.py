@@ -130,7 +130,7 @@ def test_nothing_is_lost_doubled_or_put_before_what_it_may_refer_to(base: list[s
 
 
 def test_variables_refer_back_through_all_layers() -> None:
-    layers = {
+    layers: dict[str, Any] = {
         "class_overlay": ray(env=[{"name": "ROOT", "value": "/class"}, {"name": "OUT", "value": "$(ROOT)/out"}]),
         "env": [{"name": "ROOT", "value": "/job/$(TORCHTPU_ATTEMPT)"}],
     }

@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -76,8 +77,8 @@ def test_hosts_sort_with_x_fastest_and_z_slowest() -> None:
     assert order_hosts(settings, [told])[0] == [[5, 4, 3, 2, 7, 6, 1, 0]]
 
 
-def spoil(reports: list[Report], index: int, **changes: object) -> list[Report]:
-    return [dataclasses.replace(r, **changes) if r.index == index else r for r in reports]  # type: ignore[arg-type]
+def spoil(reports: list[Report], index: int, **changes: Any) -> list[Report]:
+    return [dataclasses.replace(r, **changes) if r.index == index else r for r in reports]
 
 
 def broken_worlds(settings: Settings) -> dict[str, tuple[list[Report], str, str]]:

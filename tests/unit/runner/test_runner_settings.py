@@ -89,7 +89,7 @@ BAD = {
 @pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD)
 def test_refused(changes: dict[str, str], message: str) -> None:
     with pytest.raises(RunnerError) as e:
-        read_settings(an_env(**changes))
+        read_settings(an_env() | changes)
     assert (str(e.value), e.value.reason, e.value.exit_code) == (message, c.REASON_BAD_CONFIG, c.EXIT_BAD_CONFIG)
 
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import ray
 from ray.train.v2._internal.execution.callback import WorkerGroupCallback
 from ray.train.v2._internal.execution.context import DistributedContext
 
 from tests.unit.runner.worlds import an_env, reports_of, some_settings
 from torchtpu_operator.runner import train_callback
 from torchtpu_operator.runner.train_callback import SliceOrderCallback
+from torchtpu_operator.runner.worker import query_coords
 from torchtpu_operator.runner.world import Report
 
 
@@ -28,7 +30,7 @@ class Worker:
         if function is train_callback.set_env:
             self.env = dict(arguments[0])
             return None
-        if function is train_callback.query_coords:
+        if function is query_coords:
             return None
         r = self.report
         return {
@@ -69,7 +71,7 @@ def workers_of(reports: list[Report], *, tpus: float = 1) -> list[Worker]:
 
 @pytest.fixture(autouse=True)
 def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train_callback.ray, "get", lambda calls: calls)
+    monkeypatch.setattr(ray, "get", lambda calls: calls)
     for name, value in an_env("v6e 4x4", slices=2, launcher="Driver").items():
         monkeypatch.setenv(name, value)
 

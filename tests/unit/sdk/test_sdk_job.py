@@ -102,10 +102,11 @@ def test_wrong_types_are_refused_at_once(fields: dict[str, Any], want: str) -> N
 
 
 def test_an_unknown_argument_is_a_type_error() -> None:
+    typo: Any = {"offer": 1}
     with pytest.raises(TypeError, match="TorchTPUJob has no field 'gpus'"):
         new(gpus=1)
     with pytest.raises(TypeError, match="TPUSliceClass has no field 'offer'"):
-        TPUSliceClass.new("x", offers=[], offer=1)  # type: ignore[call-arg]
+        TPUSliceClass.new("x", offers=[], **typo)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -245,7 +246,7 @@ def test_a_class() -> None:
 def test_every_field_is_an_argument() -> None:
     beside = {"name", "namespace", *get_type_hints(MetadataFields)}
     jobs, classes = get_type_hints(JobFields).keys() - beside, get_type_hints(ClassOptions).keys() - beside
-    assert (jobs, classes | {"offers"}) == (JobSpec.model_fields.keys(), ClassSpec.model_fields.keys())
+    assert (jobs, classes | {"offers"}) == (set(JobSpec.model_fields), set(ClassSpec.model_fields))
 
 
 def test_help_tells_every_field() -> None:

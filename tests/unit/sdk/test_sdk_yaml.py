@@ -28,8 +28,11 @@ STRINGS = (
     "0xg",
     "1,000",
     "0b12",
+    "0o8",
+    "_1",
+    "1e",
+    "nan",
 )
-STRINGS += ("0o8", "_1", "1e", "nan")
 
 
 @pytest.mark.parametrize("word", [*KUBECTL, *STRINGS])

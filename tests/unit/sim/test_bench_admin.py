@@ -4,13 +4,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from sim.bench.admin import build_application
 from sim.bench.folder import BenchError
 from sim.control_plane import ApiError, StartError
 from sim.faults import FaultRegistry
+
+Client = TestClient[web.Request, web.Application]
 
 
 class Subject:
@@ -41,9 +43,9 @@ class Subject:
 
 
 @pytest.fixture
-async def client() -> AsyncIterator[ClientSession]:
+async def client() -> AsyncIterator[Client]:
     async with TestClient(TestServer(build_application(Subject()))) as made:
-        yield made  # type: ignore[misc]
+        yield made
 
 
 ANSWERS: dict[str, tuple[str, dict[str, Any] | None, tuple[int, dict[str, Any]]]] = {
@@ -78,7 +80,7 @@ ANSWERS: dict[str, tuple[str, dict[str, Any] | None, tuple[int, dict[str, Any]]]
 
 @pytest.mark.parametrize(("path", "body", "want"), ANSWERS.values(), ids=ANSWERS)
 async def test_answers(
-    path: str, body: dict[str, Any] | None, want: tuple[int, dict[str, Any]], client: ClientSession
+    path: str, body: dict[str, Any] | None, want: tuple[int, dict[str, Any]], client: Client
 ) -> None:
     async with client.request("GET" if body is None else "POST", path, json=body) as response:
         assert (response.status, await response.json()) == want

@@ -41,7 +41,7 @@ ACCEPTED = {
 @pytest.mark.parametrize(("statuses", "want"), ACCEPTED.values(), ids=ACCEPTED)
 def test_kinds_are_created(statuses: tuple[int, ...], want: list[bytes]) -> None:
     client = Client(*statuses)
-    kuberay.create_crds(client, CRDS)  # type: ignore[arg-type]
+    kuberay.create_crds(client, CRDS)
     assert client.posted == want
 
 
@@ -52,7 +52,7 @@ REFUSED = {"a refusal is final": (422,), "time-outs end": (0, 0, 504, 504)}
 def test_a_refusal_names_the_kind(statuses: tuple[int, ...]) -> None:
     client = Client(*statuses)
     with pytest.raises(ApiError, match=r"^rayclusters\.ray\.io: refused$"):
-        kuberay.create_crds(client, CRDS)  # type: ignore[arg-type]
+        kuberay.create_crds(client, CRDS)
     assert len(client.posted) == len(statuses)
 
 
@@ -67,4 +67,4 @@ SERVED = {
 
 @pytest.mark.parametrize(("discovery", "want"), SERVED.values(), ids=SERVED)
 def test_served(discovery: Any, want: bool) -> None:
-    assert kuberay.is_served(Client(discovery=discovery), CRDS) is want  # type: ignore[arg-type]
+    assert kuberay.is_served(Client(discovery=discovery), CRDS) is want

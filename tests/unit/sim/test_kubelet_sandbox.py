@@ -1,6 +1,7 @@
 """What bubblewrap is told for a container."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ from sim.kubelet.sandbox import (
 )
 
 
-def a_sandbox(image: Image | None = None, **values: object) -> Sandbox:
-    fields = {
+def a_sandbox(image: Image | None = None, **values: Any) -> Sandbox:
+    fields: dict[str, Any] = {
         "image": image or Image(reference="busybox", command=["sh"]),
         "root": RootKind.OVERLAY,
         "hostname": "pod-0",
@@ -27,7 +28,7 @@ def a_sandbox(image: Image | None = None, **values: object) -> Sandbox:
         "mounts": [],
         **values,
     }
-    return Sandbox(**fields)  # type: ignore[arg-type]
+    return Sandbox(**fields)
 
 
 def pairs(arguments: list[str], option: str, count: int) -> list[tuple[str, ...]]:

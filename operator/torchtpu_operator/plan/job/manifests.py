@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torchtpu_operator.api import TorchTPUJob, TPUSliceClass
 from torchtpu_operator.api.slice_class import JobDefaults
 from torchtpu_operator.plan import names
-from torchtpu_operator.plan.actions import Action, CreateAuthSecret, CreateObject
+from torchtpu_operator.plan.actions import CreateAuthSecret, CreateObject
 from torchtpu_operator.plan.gate import WorkerGroup
 from torchtpu_operator.plan.ray_cluster import (
     WorkerPool,
@@ -75,7 +75,7 @@ class Manifests:
         defaults = self.slice_class.spec.job_defaults if self.slice_class is not None else JobDefaults()
         return build_ray_cluster(self.job, defaults=defaults, pools=self.pools, attempt=self.attempt)
 
-    def create(self) -> tuple[Action, ...]:
+    def create(self) -> tuple[CreateObject | CreateAuthSecret, ...]:
         """ConfigMap and Secret first: a pod that starts without them would wait for the kubelet's next look."""
         secret = build_auth_secret(self.job, attempt=self.attempt, token="")
         secret.pop("data")  # the token is made where it is written, and never part of a plan
