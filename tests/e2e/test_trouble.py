@@ -53,6 +53,9 @@ def test_a_failing_rank_is_named_and_capacity_goes(operated: Operated, namespace
     attempt = job["status"]["attempt"]
     assert (attempt["failingRank"], attempt["exitCode"]) == (2, 17)
     assert "rank 2" in job["status"]["message"]
+    kept = operated.get("configmap", f"{attempt['rayCluster']}-failure", namespace=namespace)
+    assert kept is not None
+    assert (kept["data"]["rank"], kept["data"]["lastLines"]) == ("2", "bad shard\n")
     operated.until_clean(seconds=60)
 
 

@@ -6,7 +6,8 @@ text; a token is needed on every path but /api/gcs_healthz (401 without one, 403
 
 import asyncio
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -23,6 +24,8 @@ _SUBMIT_SECONDS = 45.0  # the first submission starts an agent: 1.5 s measured, 
 _LOG_SECONDS = 15.0
 _MAX_ANSWER = 16 * 1024 * 1024
 _MAX_LOG = 1024 * 1024
+_MAX_LAST_LINES = 40  # of at most 1 KiB each; the runner gives 8 KiB in all
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SUBMITTED_ALREADY = "already exists"
 
 
@@ -51,8 +54,10 @@ class RayJob:
     seen: RayJobSeen
     metadata: Mapping[str, str]
 
-    def with_result(self, result: Mapping[str, Any] | None) -> "RayJob":
-        return replace(self, seen=replace(self.seen, result=result))
+    def with_log(self, log: str) -> "RayJob":
+        """The same job with what the end of its driver's output tells."""
+        result = parse_result(log)
+        return replace(self, seen=replace(self.seen, result=result, last_lines=_last_lines(log.splitlines(), result)))
 
 
 class RayJobs(Protocol):
@@ -287,6 +292,7 @@ def _node(item: Mapping[str, Any]) -> RayNodeSeen:
 def _job(submission_id: str, answer: Mapping[str, Any]) -> RayJob:
     exit_code = answer.get("driver_exit_code")
     message = str(answer.get("message") or "")
+    result = parse_result(message)  # a failed job's message ends with the end of its driver's output
     return RayJob(
         seen=RayJobSeen(
             submission_id=submission_id,
@@ -294,10 +300,16 @@ def _job(submission_id: str, answer: Mapping[str, Any]) -> RayJob:
             message=shortened(message),
             error_type=str(answer.get("error_type") or ""),
             exit_code=int(exit_code) if exit_code is not None else None,
-            result=parse_result(message),  # a failed job's message ends with the end of its driver's output
+            result=result,
+            last_lines=_last_lines(message.splitlines()[1:], result),  # the first line is Ray's own
         ),
         metadata={str(key): str(value) for key, value in (answer.get("metadata") or {}).items()},
     )
+
+
+def _last_lines(output: Sequence[str], result: Mapping[str, Any] | None) -> tuple[str, ...]:
+    lines = output if result is None else result.get("lastLines") or []
+    return tuple(shortened(_COLOUR.sub("", str(line)).rstrip()) for line in lines[-_MAX_LAST_LINES:])
 
 
 def build_session() -> aiohttp.ClientSession:

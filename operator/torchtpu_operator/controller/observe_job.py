@@ -15,7 +15,6 @@ from torchtpu_operator.controller.world import World
 from torchtpu_operator.plan.allocation import Wait
 from torchtpu_operator.plan.job import JobNeeds, JobObserved, job_needs
 from torchtpu_operator.plan.observed import CallFailed, Outcome, PodSeen, RaySeen
-from torchtpu_operator.runner.result import parse_result
 
 Json = Mapping[str, Any]
 
@@ -140,4 +139,4 @@ async def _with_result(world: World, head: RayHead, job: RayJob) -> RayJob:
     if job.seen.status not in _TERMINAL or job.seen.result is not None:
         return job
     log = await world.ray.log_tail(head, job.seen.submission_id)
-    return job if isinstance(log, CallFailed) else job.with_result(parse_result(log))
+    return job if isinstance(log, CallFailed) else job.with_log(log)

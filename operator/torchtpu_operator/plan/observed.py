@@ -183,6 +183,8 @@ class RayJobSeen:
     exit_code: int | None = None
     result: Json | None = None
     """The runner's result line (failing rank, exit code, last lines), read from the job's log once it is terminal."""
+    last_lines: tuple[str, ...] = ()
+    """What the failing rank, or under launcher Driver the program, printed last; without colours."""
 
 
 @dataclass(frozen=True, kw_only=True)

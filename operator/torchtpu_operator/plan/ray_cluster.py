@@ -13,6 +13,7 @@ from torchtpu_operator.api.job_rules import CHANGES_WHILE_SUSPENDED
 from torchtpu_operator.api.slice import TPUSlice
 from torchtpu_operator.api.slice_class import JobDefaults
 from torchtpu_operator.plan import names
+from torchtpu_operator.plan.observed import RayJobSeen
 from torchtpu_operator.plan.ray_pods import TOKEN_KEY, PodBuilder, job_labels
 from torchtpu_operator.plan.runner_files import runner_modules
 from torchtpu_operator.runner import constants as runner
@@ -112,6 +113,27 @@ def build_runner_config_map(job: TorchTPUJob, *, attempt: int) -> dict[str, Any]
         "metadata": _metadata(job, names.runner_config_map_name(cluster), attempt=attempt),
         "immutable": True,
         "data": {**runner_modules(), runner.ENTRYPOINT_KEY: job.spec.entrypoint},
+    }
+
+
+def build_failure_config_map(job: TorchTPUJob, failed: RayJobSeen, *, attempt: int) -> dict[str, Any]:
+    """Where an attempt broke off and what was printed last; it outlives the head and its log."""
+    cluster = names.ray_cluster_name(job.metadata.name, job_uid=job.metadata.uid, attempt=attempt)
+    result = failed.result or {}
+    told = {
+        "reason": result.get("reason") or failed.error_type,
+        "exitCode": result.get("exitCode", failed.exit_code),
+        "rank": result.get("rank"),
+        "pod": result.get("pod"),
+        "node": result.get("node"),
+        "lastLines": "".join(f"{line}\n" for line in failed.last_lines),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(job, names.failure_config_map_name(cluster), attempt=attempt),
+        "immutable": True,
+        "data": {key: str(value) for key, value in told.items() if value not in (None, "")},
     }
 
 

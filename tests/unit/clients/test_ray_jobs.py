@@ -101,6 +101,27 @@ async def test_a_failed_jobs_message_carries_the_runners_result(ray: HttpRayJobs
     assert seen == ("FAILED", 3, "JOB_X", {"reason": "RankFailed", "exitCode": 3, "rank": 7}, 1024)
 
 
+LINES = {
+    "of the rank that failed": ('boom\nTORCHTPU_RESULT {"reason": "RankFailed", "lastLines": ["a", "b"]}', ("a", "b")),
+    "of a driver, without colours": ("\x1b[36m(W pid=1)\x1b[0m up\nValueError: x\n", ("(W pid=1) up", "ValueError: x")),
+    "of one that said nothing": ("", ()),
+    "the last forty of many, each of bounded length": (
+        "\n".join(["y" * 5000] * 60),
+        (*["y" * 679 + " ... " + "y" * 340] * 40,),
+    ),
+}
+
+
+@pytest.mark.parametrize(("output", "lines"), LINES.values(), ids=LINES)
+async def test_the_last_lines(ray: HttpRayJobs, head: Head, output: str, lines: tuple[str, ...]) -> None:
+    """From Ray's message, whose first line is Ray's own, as from the log."""
+    await submit(ray)
+    head.finish(ID, "FAILED", message=f"Job entrypoint command failed with exit code 3, last available logs:\n{output}")
+    job = await ray.job(HEAD, ID)
+    assert isinstance(job, RayJob)
+    assert (job.seen.last_lines, job.with_log(output).seen.last_lines) == (lines, lines)
+
+
 async def test_the_log_is_its_end(ray: HttpRayJobs, head: Head) -> None:
     head.logs[ID] = "begin" + "x" * (2 * 1024 * 1024) + "end"
     log = await ray.log_tail(HEAD, ID)

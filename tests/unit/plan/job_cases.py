@@ -96,7 +96,7 @@ def running(**changes: Any) -> Case:
 def lost(reason: str, **changes: Any) -> Case:
     """A running job in which something breaks: the attempt ends as a disruption and another one follows."""
     return running(
-        want=Seen(phase="Restarting", reason=reason, tell=("AttemptDisruption",), look=0.0),
+        want=Seen(phase="Restarting", reason=reason, do=changes.pop("do", ()), tell=("AttemptDisruption",), look=0.0),
         status={"disruptions": 1, "restarts": 0, "attempt.ended_at": NOW, "next_attempt_at": at(10)}
         | changes.pop("status", {}),
         **changes,

@@ -115,6 +115,21 @@ CASES = {
             "finishing.message": "rank 3 ended with exit code 7: ValueError: x",
         },
     ),
+    "FAILED, and something was printed: it is kept, when the hosts are gone": running(
+        **failed(last_lines=("Traceback", "ValueError: x")),
+        want=Seen(
+            phase="Finishing",
+            reason="EntrypointFailed",
+            do=(f"ScaleWorkersToZero {RC}", "CreateObject ConfigMap"),
+            tell=("AttemptFailure",),
+            look=1.0,
+        ),
+    ),
+    "FAILED, and the runner lost a host: what it printed is kept too": lost(
+        "HostLost",
+        do=("CreateObject ConfigMap",),
+        **failed(since=None, result={"reason": REASON_HOST_LOST, "message": "rank 3 vanished"}, last_lines=("up",)),
+    ),
     "FAILED, with a restart left: the next attempt": running(
         given=a_job(failure_policy={"max_restarts": 1}).running().holding(READY).attempt(failed_seen_at=at(-60)),
         ray=a_ray(a_ray_job("FAILED", message="boom")),

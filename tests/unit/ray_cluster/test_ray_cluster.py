@@ -14,6 +14,7 @@ from torchtpu_operator.api.pod import PodTemplate
 from torchtpu_operator.api.slice_class import JobDefaults
 from torchtpu_operator.api.validate import parse
 from torchtpu_operator.plan import ray_cluster
+from torchtpu_operator.plan.observed import RayJobSeen
 from torchtpu_operator.plan.ray_cluster import ImageMissingError, WorkerPool
 from torchtpu_operator.plan.ray_pods import worker_cpu, worker_memory_gib
 from torchtpu_operator.plan.runner_files import runner_modules
@@ -122,6 +123,26 @@ def test_another_attempt_shares_no_name_with_the_first() -> None:
     ]
     assert names[0] & names[1] == set()
     assert env_of(templates(second)[0])[runner.ENV_RESTARTS] == "1"
+
+
+def test_what_is_kept_of_an_attempt_that_broke_off() -> None:
+    failed = RayJobSeen(
+        submission_id="x",
+        status="FAILED",
+        exit_code=1,
+        result={"reason": "EntrypointFailed", "exitCode": 7, "rank": 0, "pod": "w-0", "lastLines": ["unused"]},
+        last_lines=("Traceback", "ValueError: ü"),
+    )
+    kept = ray_cluster.build_failure_config_map(ANY, failed, attempt=2)
+    assert kept["metadata"]["name"] == f"{build(ANY, attempt=2)['metadata']['name']}-failure"
+    assert kept["metadata"]["ownerReferences"][0]["kind"] == "TorchTPUJob"
+    assert kept["data"] == {
+        "reason": "EntrypointFailed",
+        "exitCode": "7",
+        "rank": "0",
+        "pod": "w-0",
+        "lastLines": "Traceback\nValueError: ü\n",
+    }
 
 
 def test_operator_sets_just_what_the_runner_knows_of() -> None:

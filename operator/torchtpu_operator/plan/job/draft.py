@@ -49,6 +49,7 @@ class Draft:
             update={"observed_generation": observed.job.metadata.generation}
         )
         self._actions: list[Action] = []
+        self._last_actions: list[Action] = []
         self._events: list[Event] = []
         self._looks: list[float] = []
 
@@ -92,6 +93,10 @@ class Draft:
 
     def act(self, *actions: Action) -> None:
         self._actions += actions
+
+    def act_last(self, action: Action) -> None:
+        """After all others of this plan: should it fail, nothing of weight was held up."""
+        self._last_actions.append(action)
 
     def event(self, type_: str, reason: Reason | str, message: str) -> None:
         self._events.append(Event(type=type_, reason=str(reason), message=shorten(message, MAX_MESSAGE)))
@@ -171,7 +176,7 @@ class Draft:
             looks.append((self.status.retry.at - self.now).total_seconds())
         return Plan(
             status=self.status,
-            actions=tuple(self._actions),
+            actions=(*self._actions, *self._last_actions),
             events=tuple(self._events),
             look_again=min(looks) if looks else None,
         )

@@ -147,6 +147,7 @@ def judge(draft: Draft, job: RayJobSeen) -> None:
             disrupted(draft, reason, found)
             return
     if result.get("reason") in INFRASTRUCTURE_REASONS or job.error_type in RAY_TROUBLE:
+        _keep_lines(draft, job, attempt)
         disrupted(draft, Reason.HOST_LOST, result.get("message") or job.message)
         return
     said = _said(job)
@@ -160,11 +161,18 @@ def judge(draft: Draft, job: RayJobSeen) -> None:
             f"{said}; judged at {end:%H:%M:%S} UTC, unless a lost host explains it before",
         )
         return
+    _keep_lines(draft, job, attempt)
     if result.get("reason") == REASON_NO_PROGRESS:
         failed(draft, Reason.NO_PROGRESS, said)
         return
     reason = Reason.RUNTIME_ENV_FAILED if job.error_type == "RUNTIME_ENV_SETUP_FAILURE" else Reason.ENTRYPOINT_FAILED
     failed(draft, Reason.JOB_STOPPED if job.status == "STOPPED" else reason, said)
+
+
+def _keep_lines(draft: Draft, job: RayJobSeen, attempt: Attempt) -> None:
+    """The head's log goes with the head, and a status has room for one line."""
+    if job.last_lines:
+        draft.act_last(Manifests.of(draft, attempt=attempt.number).failure(job))
 
 
 def _said(job: RayJobSeen) -> str:

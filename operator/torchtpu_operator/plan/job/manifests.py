@@ -9,10 +9,12 @@ from torchtpu_operator.api.slice_class import JobDefaults
 from torchtpu_operator.plan import names
 from torchtpu_operator.plan.actions import CreateAuthSecret, CreateObject
 from torchtpu_operator.plan.gate import WorkerGroup
+from torchtpu_operator.plan.observed import RayJobSeen
 from torchtpu_operator.plan.ray_cluster import (
     WorkerPool,
     attempt_hash,
     build_auth_secret,
+    build_failure_config_map,
     build_ray_cluster,
     build_runner_config_map,
     build_runtime_env,
@@ -84,6 +86,10 @@ class Manifests:
             CreateAuthSecret(manifest=secret, key=TOKEN_KEY),
             CreateObject(manifest=self.ray_cluster()),
         )
+
+    def failure(self, failed: RayJobSeen) -> CreateObject:
+        """What is kept of an attempt that broke off."""
+        return CreateObject(manifest=build_failure_config_map(self.job, failed, attempt=self.attempt))
 
     def config_maps(self) -> tuple[tuple[str, str], ...]:
         """(namespace, name) of what the pods cannot start without."""
