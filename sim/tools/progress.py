@@ -60,8 +60,11 @@ class Progress:
         filled = round(share * _BAR)
         bar = "█" * filled + "░" * (_BAR - filled)
         time_ = f"{duration(elapsed)} of about {duration(self._expected)}"
+        if elapsed > self._expected:
+            time_ = f"{duration(elapsed)}, more than the {duration(self._expected)} it took where it was measured"
         if not self._terminal:
-            return f"  · {self._title:<20} {self._stage}, {time_}"
+            packages = f" {min(self._done, self._steps)} of {self._steps} packages" if self._steps else ""
+            return f"  · {self._title:<20} {self._stage}{packages}, {time_}"
         return f"  · {self._title:<20} {bar} {time_} · {self._stage} {self._last}"
 
     def _write(self, line: str, *, last: bool) -> None:
