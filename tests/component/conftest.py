@@ -13,10 +13,10 @@ from tests.crd_api import Api
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "kubernetes_minor" in metafunc.fixturenames:
         minors = metafunc.config.getoption("--kubernetes") or [tools.kubernetes_minors()[-1]]
-        metafunc.parametrize("kubernetes_minor", minors, scope="session")
+        metafunc.parametrize("kubernetes_minor", minors, scope="package")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def crd_server(kubernetes_minor: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """No controllers: a CRD is judged by the apiserver alone. Shared: tests leave no object of ours behind."""
     program = tools.kube_apiserver(kubernetes_minor)
@@ -24,7 +24,7 @@ def crd_server(kubernetes_minor: str, tmp_path_factory: pytest.TempPathFactory) 
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def crds(crd_server: ApiServer) -> Iterator[Api]:
     """Our CRDs in it, established and served."""
     with config.new_client_from_config(str(crd_server.kubeconfig)) as api_client:

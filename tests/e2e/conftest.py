@@ -10,7 +10,7 @@ from sim.kubelet import KubeletSettings
 from tests.e2e.operated import Operated
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def operated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
     """A failing bench keeps its logs in pytest's temporary folder."""
     folder = tmp_path_factory.mktemp("bench") / "bench"
