@@ -35,11 +35,20 @@ _GOOD: Final[dict[str, list[Any]]] = {
     "workingDir": [{"configMap": {"name": "c"}}, {"uri": "gs://a/b.zip"}],
     "runtimeEnv": [{}, {"pip": ["a"]}, {"env_vars": {"A": "1"}, "config": {"x": None}}],
     "effect": ["NoSchedule", "PreferNoSchedule", "NoExecute"],
-    "zones": [["us-east5-b"], ["a", "b", "a"], ["ü"]],
+    "zones": [["us-east5-b"], ["a", "b", "a"], ["us-south1-ai1b"]],
+    "controllerName": ["torchtpu.dev/operator", "a/b/c"],
+    "resourceLabels": [{}, {"cost-center": "ml", "a_1": ""}],
+    "taints": [[], [{"key": "team", "value": "ml", "effect": "NoSchedule"}]],
+    "matchExpressions": [
+        [],
+        [{"key": "a", "operator": "In", "values": ["b"]}, {"key": "a", "operator": "Exists"}],
+        [{"key": "ü", "operator": "DoesNotExist", "values": []}],
+    ],
+    "onExitCodes": [{"operator": "In", "values": [1, 255]}, {"operator": "NotIn", "values": [42]}],
     "accelerators": [[], ["v6e"], ["v4", "v7x"]],
     "reservation": [{"name": "r"}, {"name": "r", "block": "b", "subBlock": "s", "chips": 1}],
     "chipHours": [1, 500, "12.5", "0.1", 2**53],
-    "managedBy": ["torchtpu.dev/operator", "kueue.x-k8s.io/multikueue", ""],
+    "managedBy": ["torchtpu.dev/operator", "kueue.x-k8s.io/multikueue", "a/b"],
     "command": [["sh", "-c"], [], [""]],
     "pricePerChipHour": ["1.20", "0", "007.5"],
 }
@@ -67,9 +76,22 @@ _WRONG: Final[dict[str, list[Any]]] = {
     "labels": [{"ray.io/x": "a"}, {"torchtpu.dev/x": ""}, {"app.kubernetes.io/name": "a"}, {"cloud.google.com/a": "b"}],
     "nodeSelector": [{"cloud.google.com/gke-nodepool": "a"}, {"cloud.google.com/gke-tpu-topology": ""}],
     "restartPolicy": ["Always", ""],
+    "zones": [["us-east5"], ["US-EAST5-B"], [""], ["us-east5-b\n"], ["ü"], []],
+    "controllerName": ["", "me", "a/", "A.b/c", "a/b\n", "ü/a"],
+    "managedBy": ["", "me", "/a", "a//b", "a/ü"],
+    "resourceLabels": [{"Cost": "a"}, {"a": "B"}, {"": "a"}, {"torchtpu-slice": "x"}, {"a\n": ""}],
+    "matchExpressions": [
+        [{"key": "a", "operator": "in", "values": ["b"]}],
+        [{"key": "a", "operator": "In"}],
+        [{"key": "a", "operator": "Exists", "values": ["b"]}],
+    ],
+    "onExitCodes": [{"operator": "In", "values": [0]}, {"operator": "In", "values": [256, -1]}],
+    "working_dir": [".", "gs://a", "gs://a.zip?x", "local://a", "file:///a.tar.gz", "https://a.zip\n", "GS://a.zip"],
     "nodeName": ["gke-1"],
     "volumes": [[{"name": "torchtpu-runner"}], [{"name": "a"}, {"name": "a"}], [{"emptyDir": {}}]],
     "volumeMounts": [[{"name": "a", "mountPath": "/opt/torchtpu"}], [{"name": "a"}]],
+    "mountPath": ["/opt/torchtpu/", "/opt/torchtpu/x", "/opt/torchtpu-job/code/a", "/dev/shm/", "/opt/torchtpus"],
+    "initContainers": [[{"name": "ray"}], [{"name": "torchtpu-x", "image": "a"}]],
     "resources": [{"limits": {"google.com/tpu": 4}}, {"requests": {"google.com/tpu": "4", "cpu": 1.5}}],
     "containers": [
         [{"name": "ray"}, {"name": "ray"}],
@@ -84,8 +106,13 @@ _WRONG: Final[dict[str, list[Any]]] = {
     "type": [*OfferType, "onDemand"],
     "provisioning": ["ScaleUp", "create"],
     "accelerators": [["v9"], ["v4", "tpu"]],
-    "reservation": [{"name": "r", "subBlock": "s"}, {}],
-    "taints": [[{"key": "a", "effect": "NO_SCHEDULE"}], [{"key": "", "effect": "NoExecute"}]],
+    "reservation": [{"name": "r", "subBlock": "s"}, {}, {"name": ""}, {"name": "projects/p/reservations/r"}],
+    "taints": [
+        [{"key": "a", "effect": "NO_SCHEDULE"}],
+        [{"key": "", "effect": "NoExecute"}],
+        [{"key": "google.com/tpu", "effect": "NoSchedule"}],
+        [{"key": "torchtpu.dev/x", "effect": ""}],
+    ],
     "offers": [["a", "a"], []],
     "pricePerChipHour": ["1,2", ".5", "1.", "１"],
 }
@@ -143,7 +170,7 @@ _BROKEN_IN_CONTAINER: Final[list[tuple[str, Any]]] = [
     ("securityContext", 1),
     ("workingDir", {}),
 ]
-_REFUSED_YET: Final = ("flexStart", "existing", "restartPolicy")
+_REFUSED_YET: Final = ("flexStart", "existing", "restartPolicy", "envVars", "pyModules")
 
 
 def random_objects(seed: int, count: int) -> Iterator[Document]:
@@ -268,6 +295,8 @@ class _Maker:
                 made[key] = self._good(child, key)
         if isinstance(inner := node.get("additionalProperties"), dict):
             made |= {f"k{i}": self._good(inner, "") for i in range(self.dice.randint(0, 3))}
+        if "env_vars" in node.get("properties", {}):
+            made.pop("workingDir", None)  # refused in a runtimeEnv
         if "containers" in node.get("properties", {}):
             made |= dict(self.dice.sample(_BROKEN if self._chance(0.3) else _POD_FIELDS, k=self.dice.randint(0, 2)))
             for container in (*made.get("containers", ()), *made.get("initContainers", ())):

@@ -3,6 +3,7 @@
 Sources of the spellings: Cloud TPU's API, GKE's labels and machine types, Ray, product names, and plain slips.
 """
 
+from tests.refusal_cases import CLASSES, JOBS
 from tests.spec_cases import CASES, Document, job, offer, pod
 
 Said = tuple[str, ...]
@@ -27,6 +28,9 @@ MEANT = {
     "tpu7x": "v7x",
     "Ironwood": "v7x",
     "tpu7x-standard-4t": "v7x",
+    "TPU v6e": "v6e",
+    "TPU_V5P": "v5p",
+    "v5 lite": "v5e",
 }
 # the number in a type counts chips of v5e and v6e, and TensorCores, two per chip, of the others
 SIZED = {
@@ -38,6 +42,11 @@ SIZED = {
     "v5p-16": ("v5p", "2x2x2"),
     "v6e-12": ("v6e", "4x4"),
     "v5p-4096": ("v5p", "2x2x2"),
+    "v6e_16": ("v6e", "4x4"),
+    "v6e:16": ("v6e", "4x4"),
+    "v6e-2x4": ("v6e", "2x4"),
+    "TPU v5p-2x2x4": ("v5p", "2x2x4"),
+    "v5e-4x2": ("v5e", "4x4"),
 }
 UNKNOWN = ("v5", "tpu", "gpu", "h100", "v6e-", "v6e\u200b", "\uff56\uff16\uff45", "v4v5e")
 SLIPS = {
@@ -206,5 +215,7 @@ ENTRYPOINTS: dict[str, tuple[Document, Said]] = {
     ),
 }
 
-ALL: dict[str, tuple[Document, Said]] = CASES | _accelerators() | _topologies() | PODS | POLICIES | ENTRYPOINTS | SLICES
-"""With the cases of spec_cases."""
+ALL: dict[str, tuple[Document, Said]] = (
+    CASES | _accelerators() | _topologies() | PODS | POLICIES | ENTRYPOINTS | SLICES | JOBS | CLASSES
+)
+"""With the cases of spec_cases and refusal_cases."""

@@ -12,6 +12,7 @@ from kubernetes.client.exceptions import ApiException
 
 from sim.control_plane import ApiServer
 from tests.doubles.cluster_rig import install_crds, wait_served
+from tests.edit_cases import EDITS as FINE_EDITS
 from torchtpu_operator.api import JobPhase
 from torchtpu_operator.api.job import JobSpec
 from torchtpu_operator.api.job_rules import CHANGES_WHILE_SUSPENDED, NEVER, NEVER_CHANGES, WHILE_SUSPENDED
@@ -124,6 +125,31 @@ def test_each_edit_is_refused_with_the_reason_or_taken(
     edits = EDITS | ({"suspend": False} if suspended else {})
     got = {field: said(api, name, {field: value}) for field, value in edits.items()}
     assert got == {field: expected(field, suspended=suspended) for field in edits}
+
+
+@pytest.mark.parametrize(("before", "after", "words"), FINE_EDITS.values(), ids=FINE_EDITS)
+def test_a_change_is_seen_wherever_it_is(
+    server: ApiServer, api: client.CustomObjectsApi, before: dict[str, Any], after: dict[str, Any], words: str
+) -> None:
+    stored = a_job("fine")
+    stored["spec"].update(before)
+    server.kubectl("create", "-f", "-", input=json.dumps(stored))
+    try:
+        assert replaced(api, "fine", after) == words
+    finally:
+        server.kubectl("delete", "ttj", "fine", "-n", "edits", "--wait=true")
+
+
+def replaced(api: client.CustomObjectsApi, name: str, fields: dict[str, Any]) -> str:
+    """The apiserver's words when these fields of the spec become exactly so."""
+    where = ("torchtpu.dev", "v1alpha1", "edits", "torchtpujobs", name)
+    document = api.get_namespaced_custom_object(*where)
+    document["spec"].update(fields)
+    try:
+        api.replace_namespaced_custom_object(*where, document, dry_run="All")
+    except ApiException as error:
+        return str(json.loads(error.body)["message"]).rpartition(": Forbidden: ")[2]
+    return ""
 
 
 @pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])

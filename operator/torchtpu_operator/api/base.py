@@ -1,6 +1,7 @@
 """What all three kinds have in common: how a model reads and writes a Kubernetes object."""
 
 import enum
+import json
 import typing
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -19,6 +20,7 @@ from pydantic_core import CoreSchema
 
 from torchtpu_operator.api.timestamps import Timestamp
 
+LIST_TYPE = "x-kubernetes-list-type"
 MEANINGS = "x-meanings"  # in a model's JSON schema only: the CRD's generator writes them into the description
 
 
@@ -67,9 +69,32 @@ class StatusModel(BaseModel):
 
 
 class OpenModel(BaseModel):
-    """A part of another API's type of which we name some fields and keep the rest as it is."""
+    """A part of another API's type of which we look into some fields and keep the rest as it is."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow", frozen=True)
+
+    passed: ClassVar[tuple[str, ...]] = ()
+    """Fields that nobody here looks into, and which the schema names all the same (api/passed_fields.py says why)."""
+    passed_as: ClassVar[str] = ""
+    """Where a reader finds their meaning: `kubectl explain pod.spec`."""
+
+    @model_serializer(mode="wrap")
+    def _with_nulls(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # a null of ours is a field that is not there; in what is passed it may mean something: an overlay removes a field
+        nulls = {name: None for name, value in (self.model_extra or {}).items() if value is None}
+        return {**handler(self), **nulls}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler(core)
+        properties = handler.resolve_ref_schema(schema).setdefault("properties", {})
+        for name in cls.passed:
+            properties[name] = {
+                "description": f"Passed as it is, see {cls.passed_as}.",
+                "nullable": True,  # an overlay's null removes a field
+                "x-kubernetes-preserve-unknown-fields": True,
+            }
+        return schema
 
 
 class ObjectMeta(OpenModel):
@@ -115,6 +140,29 @@ class ApiObject(ApiModel):
 def to_dict(model: BaseModel) -> dict[str, Any]:
     """A spec, status or part of one as the API has it."""
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def comparable(model: BaseModel) -> dict[str, Any]:
+    """The part as the apiserver compares it with another one: entries of lists that merge by a key have no order."""
+    document: dict[str, Any] = _without_order(to_dict(model), type(model))
+    return document
+
+
+def _without_order(value: Any, model: type[BaseModel] | None) -> Any:
+    if isinstance(value, list):
+        return [_without_order(item, model) for item in value]
+    if model is None or not isinstance(value, dict):
+        return value
+    result = dict(value)
+    for name, field in model.model_fields.items():
+        alias = field.alias or name
+        if alias not in value:
+            continue
+        result[alias] = _without_order(value[alias], model_in(field.annotation))
+        extra = field.json_schema_extra
+        if isinstance(extra, dict) and extra.get(LIST_TYPE) in ("map", "set"):
+            result[alias] = sorted(result[alias], key=lambda item: json.dumps(item, sort_keys=True))
+    return result
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:

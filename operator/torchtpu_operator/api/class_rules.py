@@ -4,14 +4,17 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from torchtpu_operator.api.constants import CLASS_KIND, SLICE_KIND
+from torchtpu_operator.api.constants import CLASS_KIND, DOMAIN_PATH, SLICE_KIND
 from torchtpu_operator.api.not_yet import NOT_YET
-from torchtpu_operator.api.offer import NodePoolTemplate, Offer, OfferType, Reservation, SliceOffer, Taint
+from torchtpu_operator.api.offer import NodePoolTemplate, Offer, OfferType, SliceOffer
+from torchtpu_operator.api.offer_rules import NODE_POOL_RULES, OFFER_RULES, SELECTOR_RULES, reservation_rules
 from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_list, cel_string, cel_text
-from torchtpu_operator.api.shape_rules import SHAPE_EXISTS
+from torchtpu_operator.api.shape_rules import SHAPE_EXISTS, generation_message
 from torchtpu_operator.api.slice import SliceSpec, TPUSlice
+from torchtpu_operator.api.slice_class import ClassSpec
 from torchtpu_operator.api.template_rules import CLASS_TEMPLATES, template_rules
-from torchtpu_operator.tpu import CATALOGUE
+from torchtpu_operator.api.version_rules import version_rules
+from torchtpu_operator.tpu import CATALOGUE, messages
 
 _SETTINGS = {  # offer type -> the field that belongs to it alone
     OfferType.RESERVATION: ("reservation", "reservation"),
@@ -19,28 +22,19 @@ _SETTINGS = {  # offer type -> the field that belongs to it alone
     OfferType.EXISTING: ("existing", "existing"),
 }
 _NEEDED = (OfferType.RESERVATION, OfferType.EXISTING)
-EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 SYSTEM_PREFIXES: Final = ("cloud.google.com/", "kubernetes.io/", "k8s.io/", "gke.io/", "torchtpu.dev/")
 
 NEEDS_SETTINGS: Final = "an offer of type {type} needs {field}"
 OTHERS_SETTINGS: Final = "{field} belongs to type {type}: remove it or change the type"
-NO_ZONES: Final = "an offer needs zones, for example [us-east5-b]"
-UNKNOWN_ACCELERATOR: Final = 'accelerator "{name}" is not known: use one of {known}'
+CONTROLLER: Final = (
+    'controllerName "{name}" is no controller: it needs a domain and a name; leave it unset for this operator'
+)
 NO_FLEX_START: Final = "{name} cannot be had by flex-start: remove it from accelerators"
 SLICE_NO_FLEX_START: Final = "{name} cannot be had by flex-start: take another offer"
-SUB_BLOCK: Final = "subBlock needs block"
-POLICY_PATH: Final = (
-    "workloadPolicy is the name of a resource policy in the region of the pool, not its path: write {name}"
-)
-POLICY_NAME: Final = (
-    "workloadPolicy must be the name of a resource policy: lower-case letters, digits and dashes, at most 63"
-)
-TAINT_EFFECT: Final = f"effect must be one of {', '.join(EFFECTS)}"
 SYSTEM_LABEL: Final = "labels that begin with {prefix} are set by GKE and the operator: remove them"
 POOL_NAME: Final = "metadata.name and spec.nodePool.name must be the same: a slice is named as its node pool"
 SNAPSHOT: Final = "{field} never changes: a slice is a snapshot of class and offer"
 
-_POLICY = "^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$"
 _WITHOUT_FLEX = tuple(name for name, generation in CATALOGUE.items() if not generation.flex_start)
 
 
@@ -64,13 +58,9 @@ def _settings_fit(kind: OfferType) -> Callable[[Offer | SliceOffer], str | None]
     return check
 
 
-def _zones(offer: Offer) -> str | None:
-    return NO_ZONES if offer.type is not OfferType.EXISTING and not offer.zones else None
-
-
 def _accelerators(offer: Offer) -> str | None:
     unknown = next((name for name in offer.accelerators if name not in CATALOGUE), None)
-    return None if unknown is None else UNKNOWN_ACCELERATOR.format(name=unknown, known=", ".join(CATALOGUE))
+    return None if unknown is None else messages.unknown_generation(unknown)
 
 
 def _flex_start(offer: Offer) -> str | None:
@@ -80,19 +70,9 @@ def _flex_start(offer: Offer) -> str | None:
     return None if cannot is None else NO_FLEX_START.format(name=cannot)
 
 
-def _workload_policy(offer: Offer) -> str | None:
-    policy = offer.workload_policy
-    if policy is None or re.fullmatch(_POLICY, policy):
-        return None
-    return POLICY_PATH.format(name=policy.rpartition("/")[2]) if "/" in policy else POLICY_NAME
-
-
-def _sub_block(reservation: Reservation) -> str | None:
-    return SUB_BLOCK if reservation.sub_block is not None and reservation.block is None else None
-
-
-def _effect(taint: Taint) -> str | None:
-    return None if taint.effect in EFFECTS else TAINT_EFFECT
+def _controller(spec: ClassSpec) -> str | None:
+    name = spec.controller_name
+    return None if re.fullmatch(DOMAIN_PATH, name) else CONTROLLER.format(name=name)
 
 
 def _system_label(template: NodePoolTemplate) -> str | None:
@@ -132,25 +112,14 @@ _SYSTEM = "(" + " || ".join(f"k.startsWith('{prefix}')" for prefix in SYSTEM_PRE
 
 CLASS_RULES: Final = (
     *(rule for kind in _SETTINGS for rule in _settings_rules(kind, at="spec.offers[*]")),
-    Rule(
-        id="offer-zones",
-        at=("spec.offers[*]",),
-        field=".zones",
-        cel="self.type == 'Existing' || (has(self.zones) && self.zones.size() > 0)",
-        message=NO_ZONES,
-        check=_zones,
-        reason=REQUIRED,
-    ),
+    *OFFER_RULES,
     Rule(
         id="offer-accelerators",
         at=("spec.offers[*]",),
         field=".accelerators",
         cel=f"!has(self.accelerators) || self.accelerators.all(a, a in {cel_list(CATALOGUE)})",
         message=f"accelerator is not known: use one of {', '.join(CATALOGUE)}",
-        message_expression=cel_text(
-            UNKNOWN_ACCELERATOR.replace("{known}", ", ".join(CATALOGUE)),
-            name=f"self.accelerators.filter(a, !(a in {cel_list(CATALOGUE)}))[0]",
-        ),
+        message_expression=generation_message(f"self.accelerators.filter(a, !(a in {cel_list(CATALOGUE)}))[0]"),
         check=_accelerators,
     ),
     Rule(
@@ -167,35 +136,8 @@ CLASS_RULES: Final = (
         ),
         check=_flex_start,
     ),
-    Rule(
-        id="offer-workload-policy",
-        at=("spec.offers[*]",),
-        field=".workloadPolicy",
-        cel=f"!has(self.workloadPolicy) || self.workloadPolicy.matches({cel_string(_POLICY)})",
-        message=POLICY_NAME,
-        message_expression=(
-            "self.workloadPolicy.contains('/') ? "
-            + cel_text(POLICY_PATH, name="self.workloadPolicy.substring(self.workloadPolicy.lastIndexOf('/') + 1)")
-            + f" : {cel_string(POLICY_NAME)}"
-        ),
-        check=_workload_policy,
-    ),
-    Rule(
-        id="reservation-sub-block",
-        at=("spec.offers[*].reservation",),
-        field=".subBlock",
-        cel="!has(self.subBlock) || has(self.block)",
-        message=SUB_BLOCK,
-        check=_sub_block,
-    ),
-    Rule(
-        id="taint-effect",
-        at=("spec.nodePool.taints[*]",),
-        field=".effect",
-        cel=f"self.effect in {cel_list(EFFECTS)}",
-        message=TAINT_EFFECT,
-        check=_effect,
-    ),
+    *NODE_POOL_RULES,
+    *SELECTOR_RULES,
     Rule(
         id="node-pool-labels",
         at=("spec.nodePool",),
@@ -209,7 +151,17 @@ CLASS_RULES: Final = (
         check=_system_label,
         reason=FORBIDDEN,
     ),
+    Rule(
+        id="controller-name",
+        at=("spec",),
+        field=".controllerName",
+        cel=f"self.controllerName.matches({cel_string(DOMAIN_PATH)})",
+        message="controllerName is no controller: it needs a domain and a name; leave it unset for this operator",
+        message_expression=cel_text(CONTROLLER, name="self.controllerName"),
+        check=_controller,
+    ),
     *(each.rule() for each in NOT_YET[CLASS_KIND]),
+    *version_rules("spec.jobDefaults"),
     *template_rules(everywhere=CLASS_TEMPLATES, workers=CLASS_TEMPLATES),
 )
 
@@ -265,6 +217,7 @@ SLICE_RULES: Final = (
     *SHAPE_EXISTS,
     *_settings_rules(OfferType.RESERVATION, at="spec.offer"),
     *_settings_rules(OfferType.FLEX_START, at="spec.offer"),
+    *reservation_rules("spec.offer.reservation"),
     Rule(
         id="slice-flex-start",
         at=("spec",),

@@ -52,3 +52,7 @@ MAX_MESSAGE: Final = 1024
 RAY_VERSION: Final = r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}[-+.0-9A-Za-z]*$"
 MIN_RAY: Final = (2, 58)  # slice_placement_group takes devices per chip and a label selector per bundle
 MIN_RAY_SEVERAL_SLICES: Final = (2, 60)  # earlier ones refuse torch on several slices
+MAX_EXIT_CODE: Final = 255
+DOMAIN_PATH: Final = (
+    r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9/]([-._/A-Za-z0-9]*[A-Za-z0-9])?$"  # as batch/v1's managedBy
+)

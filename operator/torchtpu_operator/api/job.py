@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from torchtpu_operator.api import constants
+from torchtpu_operator.api import constants, passed_fields
 from torchtpu_operator.api.base import ApiEnum, ApiModel, ApiObject, OpenModel
 from torchtpu_operator.api.failure_policy import FailurePolicy
 from torchtpu_operator.api.job_status import JobStatus
@@ -50,6 +50,8 @@ class RuntimeEnv(OpenModel):
     """Ray's runtime environment, in Ray's own words (snake_case); fields that are not listed here pass as they are."""
 
     model_config = OpenModel.model_config | {"alias_generator": None}
+    passed: ClassVar[tuple[str, ...]] = passed_fields.RUNTIME_ENV
+    passed_as: ClassVar[str] = "Ray's page on runtime environments"
 
     working_dir: str | None = Field(
         default=None,
@@ -61,6 +63,18 @@ class RuntimeEnv(OpenModel):
         description="Environment variables of the Ray workers. Prefer spec.env, which takes secrets too. Example: "
         "{WANDB_MODE: offline}.",
         max_length=MAX_ENV,
+    )
+
+    # Our own fields are in camelCase, Ray's are not, and Ray does not say a word about a field that it does not know:
+    # these are in the schema so that a rule can say it.
+    envVars: dict[str, str] | None = Field(  # noqa: N815
+        default=None, description="Refused: Ray's own word is env_vars.", max_length=MAX_ENV
+    )
+    workingDir: str | None = Field(  # noqa: N815
+        default=None, description="Refused: Ray's own word is working_dir.", max_length=2048
+    )
+    pyModules: tuple[str, ...] | None = Field(  # noqa: N815
+        default=None, description="Refused: Ray's own word is py_modules.", max_length=MAX_ENV
     )
 
 
@@ -133,7 +147,6 @@ class JobSpec(ApiModel):
         f"one. At least {_dotted(constants.MIN_RAY)}, with several slices {_dotted(constants.MIN_RAY_SEVERAL_SLICES)}. "
         "Unset: jobDefaults.rayVersion of the class, or whatever the image has. Example: 2.60.0.",
         max_length=32,
-        pattern=constants.RAY_VERSION,
     )
     working_dir: WorkingDir | None = Field(
         default=None,

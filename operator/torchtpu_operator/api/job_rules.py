@@ -5,13 +5,15 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
 
-from torchtpu_operator.api.constants import JOB_KIND, MAX_JOB_NAME, MIN_RAY, MIN_RAY_SEVERAL_SLICES, RAY_VERSION
-from torchtpu_operator.api.failure_policy import Backoff
-from torchtpu_operator.api.job import Budget, JobSpec, Launcher, TorchTPUJob, WorkingDir
+from torchtpu_operator.api.base import comparable
+from torchtpu_operator.api.constants import DOMAIN_PATH, JOB_KIND, MAX_EXIT_CODE, MAX_JOB_NAME
+from torchtpu_operator.api.failure_policy import Backoff, OnExitCodes
+from torchtpu_operator.api.job import Budget, JobSpec, Launcher, RuntimeEnv, TorchTPUJob, WorkingDir
 from torchtpu_operator.api.not_yet import NOT_YET
 from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_string, cel_text
 from torchtpu_operator.api.shape_rules import SHAPE_RULES
 from torchtpu_operator.api.template_rules import ENV_RULES, JOB_TEMPLATES, WORKER_TEMPLATES, template_rules
+from torchtpu_operator.api.version_rules import SEVERAL_SLICES, version_rules
 from torchtpu_operator.runner.constants import MAX_ENTRYPOINT_BYTES
 
 JOB_NAME: Final = (
@@ -32,6 +34,12 @@ WORKING_DIR: Final = "workingDir needs exactly one of configMap and uri"
 WORKING_DIR_URI: Final = (
     "workingDir.uri must be a zip that Ray can fetch: gs://..., s3://... or https://..., ending in .zip"
 )
+RUNTIME_WORKING_DIR: Final = (
+    "runtimeEnv.working_dir must be an archive that Ray can fetch, for example gs://acme/code.zip: a folder of your own "
+    "machine stays there"
+)
+OTHERS_WORD: Final = "runtimeEnv is written in Ray's own words, and Ray takes no notice of {field}: write {word}"
+CAMEL_CASED: Final = {"envVars": "env_vars", "workingDir": "working_dir", "pyModules": "py_modules"}
 TWO_WORKING_DIRS: Final = "the folder is given twice: use workingDir or runtimeEnv.working_dir, not both"
 PYTHONPATH_DRIVER: Final = (
     "this takes the place of the operator's path, where Ray Train finds what puts its ranks into physical order: write "
@@ -41,10 +49,13 @@ NO_PROGRESS_DRIVER: Final = (
     "noProgressSeconds needs launcher PerDevice or PerHost: a Driver starts its workers itself, and nobody else sees "
     "whether they go on"
 )
+EXIT_CODE: Final = "exit code {code} of a failure cannot be: values are 1 to 255 (0 is success)"
+HANDS_OFF: Final = (
+    'managedBy "{name}" is no controller: it needs a domain and a name, as in kueue.x-k8s.io/multikueue; leave it unset '
+    "for this operator"
+)
 BACKOFF: Final = "backoff.initialSeconds must not be larger than backoff.maxSeconds"
 CHIP_HOURS: Final = 'budget.chipHours must be a number above 0, for example 500 or "12.5"'
-OLD_RAY: Final = "Ray {version} is too old: {needed}.0 or later is needed to place workers on a slice"
-OLD_RAY_FOR_SLICES: Final = "Ray {version} is too old for several slices: {needed}.0 or later is needed"
 NEVER: Final = "{field} never changes: make a new job"
 WHILE_SUSPENDED: Final = "{field} changes only while the job is suspended: set spec.suspend to true first"
 
@@ -71,18 +82,19 @@ CHANGES_WHILE_SUSPENDED: Final = (
     "worker",
 )
 
-# the pattern of the schema does not keep the rules from running
-_NO_RAY_VERSION = f"!has(self.rayVersion) || !self.rayVersion.matches({cel_string(RAY_VERSION)})"
 _NAME = f"^[a-z]([-a-z0-9]{{0,{MAX_JOB_NAME - 2}}}[a-z0-9])?$"
 # A launch tool at the start of a command, behind assignments and wrappers; a mere mention (pip install) passes.
 # Two expressions: what one may cost grows with the length of the pattern times that of the entrypoint.
 _LAUNCH = (
-    r"(^|[;&|(\n\"'`])\s*((\w+=\S*|exec|env|time|nohup|nice|(uv|poetry|pdm) run)\s+)*"
-    r"(\S*/)?(torchrun|deepspeed|accelerate\s+launch)(\s|$)"
+    r"(^|[;&|({!\n\"'`])\s*((\w+=\S*|exec|env|time(out)?|nohup|then|do|\w+ run)\s+([-\d]\S*\s+)*)*"
+    r"(\S*/)?(torchrun|deepspeed|accelerate[\s-]+launch)(\s|$)"
 )
 _LAUNCH_MODULE = r"\s-m\s*(torch.distributed|accelerate.commands|deepspeed).\w*(run|launch)"
 _PYTHONPATH = r"(^|[\s;&|(])PYTHONPATH="
 _URI = r"^(gs|s3|https)://.+\.zip$"
+_RUNTIME_URI = (  # what Ray itself takes
+    r"^((gs|s3|https?|azure|abfss|file)://.+\.(zip|jar|tar|tgz|gz|bz2|xz|zst)([?].*)?|local:///.*)$"
+)
 _DECIMAL = r"(?=.{1,16}$)\+?([0-9]+\.?[0-9]*|\.[0-9]+)"  # a Kubernetes quantity without suffix, at most 16 characters
 
 
@@ -117,42 +129,34 @@ def _python_path(spec: JobSpec) -> str | None:
     return None if "$PYTHONPATH" in spec.entrypoint or "${PYTHONPATH" in spec.entrypoint else PYTHONPATH_DRIVER
 
 
-def old_ray(version: str, *, num_slices: int) -> str | None:
-    """What is wrong with this Ray version (`2.60.0`), of the spec or as the head says it."""
-    major, minor, *_ = version.split(".")
-    given = (int(major), int(minor))
-    if given < MIN_RAY:
-        return OLD_RAY.format(version=version, needed=_dotted(MIN_RAY))
-    if num_slices > 1 and given < MIN_RAY_SEVERAL_SLICES:
-        return OLD_RAY_FOR_SLICES.format(version=version, needed=_dotted(MIN_RAY_SEVERAL_SLICES))
-    return None
-
-
-def _ray_version(spec: JobSpec) -> str | None:
-    return None if spec.ray_version is None else old_ray(spec.ray_version, num_slices=1)
-
-
-def _ray_version_for_slices(spec: JobSpec) -> str | None:
-    if spec.ray_version is None or old_ray(spec.ray_version, num_slices=1):
-        return None
-    return old_ray(spec.ray_version, num_slices=spec.num_slices)
-
-
-def _dotted(version: tuple[int, int]) -> str:
-    return f"{version[0]}.{version[1]}"
-
-
-def _at_least(version: tuple[int, int]) -> str:
-    major, minor = version
-    return f"[self.rayVersion.split('.')].all(v, int(v[0]) > {major} || (int(v[0]) == {major} && int(v[1]) >= {minor}))"
-
-
 def _working_dir(working_dir: WorkingDir) -> str | None:
     return WORKING_DIR if (working_dir.config_map is None) == (working_dir.uri is None) else None
 
 
 def _working_dir_uri(working_dir: WorkingDir) -> str | None:
     return None if working_dir.uri is None or re.fullmatch(_URI, working_dir.uri) else WORKING_DIR_URI
+
+
+def _runtime_working_dir(runtime_env: RuntimeEnv) -> str | None:
+    given = runtime_env.working_dir
+    return None if given is None or re.fullmatch(_RUNTIME_URI, given) else RUNTIME_WORKING_DIR
+
+
+def _others_word(field: str, word: str) -> Callable[[RuntimeEnv], str | None]:
+    def check(runtime_env: RuntimeEnv) -> str | None:
+        given = getattr(runtime_env, field) is not None
+        return OTHERS_WORD.format(field=field, word=word) if given else None
+
+    return check
+
+
+def _exit_codes(on: OnExitCodes) -> str | None:
+    wrong = next((code for code in on.values if not 1 <= code <= MAX_EXIT_CODE), None)
+    return None if wrong is None else EXIT_CODE.format(code=wrong)
+
+
+def _managed_by(spec: JobSpec) -> str | None:
+    return None if re.fullmatch(DOMAIN_PATH, spec.managed_by) else HANDS_OFF.format(name=spec.managed_by)
 
 
 def _two_working_dirs(spec: JobSpec) -> str | None:
@@ -177,12 +181,10 @@ def _chip_hours(budget: Budget) -> str | None:
 
 
 def _unchanged(name: str, message: str, *, while_suspended: bool) -> Callable[[JobSpec, JobSpec], str | None]:
-    attribute = next(key for key, field in JobSpec.model_fields.items() if field.alias == name)
-
     def check(spec: JobSpec, old: JobSpec) -> str | None:
         if while_suspended and old.suspend:
             return None
-        return None if getattr(spec, attribute) == getattr(old, attribute) else message
+        return None if comparable(spec).get(name) == comparable(old).get(name) else message
 
     return check
 
@@ -267,29 +269,8 @@ JOB_RULES: Final = (
         message=PYTHONPATH_DRIVER,
         check=_python_path,
     ),
-    Rule(
-        id="ray-version",
-        at=("spec",),
-        field=".rayVersion",
-        cel=f"{_NO_RAY_VERSION} || {_at_least(MIN_RAY)}",
-        message=f"Ray is too old: {_dotted(MIN_RAY)}.0 or later is needed to place workers on a slice",
-        message_expression=cel_text(OLD_RAY.replace("{needed}", _dotted(MIN_RAY)), version="self.rayVersion"),
-        check=_ray_version,
-    ),
-    Rule(
-        id="ray-version-several-slices",
-        at=("spec",),
-        field=".rayVersion",
-        cel=(
-            f"{_NO_RAY_VERSION} || self.numSlices <= 1 || !({_at_least(MIN_RAY)})"
-            f" || {_at_least(MIN_RAY_SEVERAL_SLICES)}"
-        ),
-        message=f"Ray is too old for several slices: {_dotted(MIN_RAY_SEVERAL_SLICES)}.0 or later is needed",
-        message_expression=cel_text(
-            OLD_RAY_FOR_SLICES.replace("{needed}", _dotted(MIN_RAY_SEVERAL_SLICES)), version="self.rayVersion"
-        ),
-        check=_ray_version_for_slices,
-    ),
+    *version_rules("spec"),
+    SEVERAL_SLICES,
     *ENV_RULES,
     Rule(
         id="working-dir-source",
@@ -306,6 +287,43 @@ JOB_RULES: Final = (
         cel=f"!has(self.uri) || self.uri.matches({cel_string(_URI)})",
         message=WORKING_DIR_URI,
         check=_working_dir_uri,
+    ),
+    Rule(
+        id="runtime-working-dir",
+        at=("spec.runtimeEnv",),
+        field=".working_dir",
+        cel=f"!has(self.working_dir) || self.working_dir.matches({cel_string(_RUNTIME_URI)})",
+        message=RUNTIME_WORKING_DIR,
+        check=_runtime_working_dir,
+    ),
+    *(
+        Rule(
+            id=f"runtime-env-{field}",
+            at=("spec.runtimeEnv",),
+            field=f".{field}",
+            cel=f"!has(self.{field})",
+            message=OTHERS_WORD.format(field=field, word=word),
+            check=_others_word(field, word),
+        )
+        for field, word in CAMEL_CASED.items()
+    ),
+    Rule(
+        id="managed-by",
+        at=("spec",),
+        field=".managedBy",
+        cel=f"self.managedBy.matches({cel_string(DOMAIN_PATH)})",
+        message="managedBy is no controller: it needs a domain and a name; leave it unset for this operator",
+        message_expression=cel_text(HANDS_OFF, name="self.managedBy"),
+        check=_managed_by,
+    ),
+    Rule(
+        id="exit-codes",
+        at=("spec.failurePolicy.rules[*].onExitCodes",),
+        field=".values",
+        cel=f"self.values.all(v, v >= 1 && v <= {MAX_EXIT_CODE})",
+        message=f"exit codes of a failure are 1 to {MAX_EXIT_CODE} (0 is success)",
+        message_expression=cel_text(EXIT_CODE, code=f"self.values.filter(v, v < 1 || v > {MAX_EXIT_CODE})[0]"),
+        check=_exit_codes,
     ),
     Rule(
         id="two-working-dirs",

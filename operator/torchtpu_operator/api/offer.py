@@ -1,11 +1,11 @@
 """Offers: the ways in which a class may get capacity, and the snapshot of one that a slice carries."""
 
-from typing import Any
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from torchtpu_operator.api import constants
-from torchtpu_operator.api.base import ApiEnum, ApiModel
+from torchtpu_operator.api import constants, passed_fields
+from torchtpu_operator.api.base import ApiEnum, ApiModel, OpenModel
 
 
 class OfferType(ApiEnum):
@@ -51,7 +51,7 @@ class LabelSelector(ApiModel):
 class Reservation(ApiModel):
     """A Compute Engine reservation that the pool draws on."""
 
-    name: str = Field(description="Name of the reservation. Example: v6e-res.", min_length=1, max_length=63)
+    name: str = Field(description="Name of the reservation. Example: v6e-res.", max_length=253)
     project: str | None = Field(
         default=None,
         description="Project that owns it, if it is shared from another one. Unset: the cluster's.",
@@ -76,7 +76,10 @@ class FlexStart(ApiModel):
     """Flex-start: GKE finds the chips when it can and takes them back after a fixed time."""
 
     max_run_duration_seconds: int = Field(
-        default=604800, description="How long the nodes may live, in seconds.", ge=600, le=604800
+        default=604800,
+        description="GKE ends each node so many seconds after its start.",
+        ge=600,
+        le=604800,
     )
 
 
@@ -94,13 +97,12 @@ class Offer(ApiModel):
     name: str = Field(
         description="Name of the offer, unique in the class; jobs may pick offers by it. Example: spot.",
         min_length=1,
-        max_length=63,
-        pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        max_length=253,
     )
     type: OfferType = Field(
         description="How GKE is asked for the chips. Required, so that a lost field never means on-demand."
     )
-    zones: tuple[str, ...] = Field(
+    zones: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
         default=(),
         description="Zones to try, in order. Required but for type Existing. Example: [us-east5-b, us-east5-a].",
         max_length=16,
@@ -114,7 +116,7 @@ class Offer(ApiModel):
     )
     flex_start: FlexStart | None = Field(default=None, description="Settings; for type FlexStart.")
     existing: Existing | None = Field(default=None, description="Which pools; for type Existing, which needs it.")
-    accelerators: tuple[str, ...] = Field(
+    accelerators: tuple[Annotated[str, Field(max_length=253)], ...] = Field(
         default=(), description="Only for jobs on these accelerators. Empty: all. Example: [v6e].", max_length=8
     )
     wait_seconds: int | None = Field(
@@ -135,7 +137,6 @@ class Offer(ApiModel):
         description="Price of one chip for one hour, in a currency of your choice, a decimal in quotes; the jobs' "
         'status.usage.estimatedCost is computed from it. Example: "1.20".',
         max_length=16,
-        pattern=r"^[0-9]+(\.[0-9]+)?$",
     )
     workload_policy: str | None = Field(
         default=None,
@@ -186,6 +187,13 @@ class Maintenance(ApiModel):
     )
 
 
+class NetworkConfig(OpenModel):
+    """GKE's NodeNetworkConfig, as its API has it."""
+
+    passed: ClassVar[tuple[str, ...]] = passed_fields.NODE_NETWORK_CONFIG
+    passed_as: ClassVar[str] = "GKE's API, NodeNetworkConfig"
+
+
 class NodePoolTemplate(ApiModel):
     """What the node pools of a class look like beside what the shape and the offer decide."""
 
@@ -205,7 +213,7 @@ class NodePoolTemplate(ApiModel):
         "nlp, effect: NoSchedule}].",
         max_length=16,
     )
-    resource_labels: dict[str, str] = Field(
+    resource_labels: dict[str, Annotated[str, Field(max_length=253)]] = Field(
         default_factory=dict,
         description="Labels on the virtual machines, for cost reports. Example: {cost-center: ml}.",
         max_length=32,
@@ -225,7 +233,7 @@ class NodePoolTemplate(ApiModel):
     secure_boot: bool = Field(
         default=False, description="True: shielded nodes with secure boot, beside integrity monitoring."
     )
-    network_config: dict[str, Any] | None = Field(
+    network_config: NetworkConfig | None = Field(
         default=None, description="GKE's NodeNetworkConfig, as its API has it. Example: {enablePrivateNodes: true}."
     )
     maintenance: Maintenance | None = Field(

@@ -3,11 +3,12 @@
 Typed to the skeleton that rules look at; every other field of a pod spec is kept as it is written.
 """
 
-from typing import Any
+from typing import ClassVar
 
 from pydantic import Field
 from pydantic.config import JsonDict
 
+from torchtpu_operator.api import passed_fields
 from torchtpu_operator.api.base import ApiModel, OpenModel
 from torchtpu_operator.api.constants import TAKEN_LABELS
 
@@ -16,6 +17,13 @@ BY_NAME: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-key
 BY_MOUNT_PATH: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["mountPath"]}
 MAX_ENV = 256
 MAX_VOLUMES = 64
+
+
+class EnvVarSource(OpenModel):
+    """Where the value of a variable comes from, as in a pod."""
+
+    passed: ClassVar[tuple[str, ...]] = passed_fields.ENV_SOURCE
+    passed_as: ClassVar[str] = "kubectl explain pod.spec.containers.env.valueFrom"
 
 
 class EnvVar(OpenModel):
@@ -28,7 +36,7 @@ class EnvVar(OpenModel):
         "valueFrom.",
         max_length=131072,
     )
-    value_from: dict[str, Any] | None = Field(
+    value_from: EnvVarSource | None = Field(
         default=None,
         description="Where the value comes from, as in a pod: secretKeyRef, configMapKeyRef, fieldRef or "
         "resourceFieldRef. Example: {secretKeyRef: {name: hf, key: token}}.",
@@ -37,6 +45,9 @@ class EnvVar(OpenModel):
 
 class Resources(OpenModel):
     """Requests and limits of one container."""
+
+    passed: ClassVar[tuple[str, ...]] = passed_fields.RESOURCES
+    passed_as: ClassVar[str] = "kubectl explain pod.spec.containers.resources"
 
     limits: dict[str, int | str] | None = Field(
         default=None, description="Limits by resource. Example: {memory: 64Gi}.", max_length=32
@@ -49,6 +60,9 @@ class Resources(OpenModel):
 class VolumeMountOverlay(OpenModel):
     """Where a volume is seen in a container, as in a pod."""
 
+    passed: ClassVar[tuple[str, ...]] = passed_fields.VOLUME_MOUNT
+    passed_as: ClassVar[str] = "kubectl explain pod.spec.containers.volumeMounts"
+
     name: str = Field(description="Name of the volume.", max_length=63)
     mount_path: str = Field(
         description="Path in the container. /dev/shm takes the place of the operator's; /opt/torchtpu is taken.",
@@ -58,6 +72,9 @@ class VolumeMountOverlay(OpenModel):
 
 class VolumeOverlay(OpenModel):
     """A volume of any kind, as in a pod; one of the same name is replaced."""
+
+    passed: ClassVar[tuple[str, ...]] = passed_fields.VOLUME
+    passed_as: ClassVar[str] = "kubectl explain pod.spec.volumes"
 
     name: str = Field(
         description="Name of the volume. Names that begin with torchtpu- are taken, but for torchtpu-shm, the "
@@ -69,6 +86,9 @@ class VolumeOverlay(OpenModel):
 class TolerationOverlay(OpenModel):
     """A toleration, as in a pod."""
 
+    passed: ClassVar[tuple[str, ...]] = passed_fields.TOLERATION
+    passed_as: ClassVar[str] = "kubectl explain pod.spec.tolerations"
+
     key: str | None = Field(
         default=None, description="Key of the taint; unset with operator Exists: all.", max_length=317
     )
@@ -77,6 +97,9 @@ class TolerationOverlay(OpenModel):
 class ContainerOverlay(OpenModel):
     """A container of a pod. The one named `ray` is merged into the operator's; any other one is added, and needs an
     image. Fields that are not listed here pass as they are: securityContext, lifecycle and so on."""
+
+    passed: ClassVar[tuple[str, ...]] = passed_fields.CONTAINER
+    passed_as: ClassVar[str] = "kubectl explain pod.spec.containers"
 
     name: str = Field(
         description="Name of the container; `ray` is the main container of head and workers.", max_length=63
@@ -120,6 +143,9 @@ class PodOverlaySpec(OpenModel):
     """A pod spec, laid over the operator's by the rules of strategic merge: maps merge, lists of named things merge by
     name, other lists are replaced. Fields that are not listed here pass as they are: volumes, serviceAccountName,
     tolerations, securityContext, imagePullSecrets and so on."""
+
+    passed: ClassVar[tuple[str, ...]] = passed_fields.POD_SPEC
+    passed_as: ClassVar[str] = "kubectl explain pod.spec"
 
     containers: tuple[ContainerOverlay, ...] | None = Field(
         default=None,

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from torchtpu_operator.api import constants
-from torchtpu_operator.api.base import ApiEnum, model_in
+from torchtpu_operator.api.base import ApiEnum, OpenModel, model_in
 from torchtpu_operator.api.crd import structural
 from torchtpu_operator.api.describe import bounds_of, refusal
 from torchtpu_operator.api.job import JobSpec
@@ -84,7 +84,12 @@ def section(model: type[BaseModel], parts: list[Part]) -> str:
     lines = [f"### {model.__name__}\n", f"{prose(model.__doc__ or '')}\n"]
     if where:
         lines.append(f"Found at {where}.\n")
-    return "\n".join([*lines, fields(model)])
+    if model.model_fields:
+        lines.append(fields(model))
+    if issubclass(model, OpenModel) and model.passed:
+        where = code(model.passed_as) if model.passed_as.startswith("kubectl") else model.passed_as
+        lines.append(f"Passed as they are, see {where}: {', '.join(map(code, model.passed))}.\n")
+    return "\n".join(lines)
 
 
 def fields(model: type[BaseModel]) -> str:

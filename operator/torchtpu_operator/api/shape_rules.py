@@ -56,8 +56,28 @@ def _accelerator_known(spec: HasShape) -> str | None:
     return messages.unknown_accelerator(spec.accelerator)
 
 
+def generation_message(name: str) -> str:
+    """As CEL, what messages.unknown_generation says about the name that this expression yields."""
+    plain = _plain(name)
+    base = f"{plain}.substring(0, {plain}.lastIndexOf('-'))"
+    return (
+        f"{plain} in {_SPELLINGS} ? "
+        + cel_text(messages.MEANT_ACCELERATOR, accelerator=name, meant=f"{_SPELLINGS}[{plain}]")
+        + f" : {plain}.matches({cel_string(messages.SIZED)}) && {base} in {_SPELLINGS} ? "
+        + cel_text(messages.MEANT_ACCELERATOR, accelerator=name, meant=f"{_SPELLINGS}[{base}]")
+        + f" : {cel_text(messages.UNKNOWN_ACCELERATOR, accelerator=name, known=cel_string(', '.join(CATALOGUE)))}"
+    )
+
+
+def _plain(name: str) -> str:
+    plain = f"{name}.lowerAscii().trim()"
+    for separator in messages.SEPARATORS:
+        plain += f".replace({cel_string(separator)}, '-')"
+    return plain
+
+
 def _accelerator_message() -> str:
-    plain = f"{_A}.lowerAscii().trim()"
+    plain = _plain(_A)
     base = f"{plain}.substring(0, {plain}.lastIndexOf('-'))"
     flat = cel_list(name for name, gen in CATALOGUE.items() if gen.dimensions == 2)
     meant = f"{_SPELLINGS}[{plain}]"

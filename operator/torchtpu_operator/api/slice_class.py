@@ -58,7 +58,7 @@ class Limits(ApiModel):
     )
     chips_per_job: int | None = Field(
         default=None,
-        description="Chips of one job; a larger one waits (WaitingForLimits). Unset: no limit. Example: 256.",
+        description="Chips of one job; a larger one is not admitted (LimitsTooSmall). Unset: no limit. Example: 256.",
         ge=0,
         le=constants.MAX_INT,
     )
@@ -82,7 +82,6 @@ class JobDefaults(ApiModel):
         default=None,
         description="Ray version of that image, for jobs without spec.rayVersion. Example: 2.60.0.",
         max_length=32,
-        pattern=constants.RAY_VERSION,
     )
     template: PodTemplate | None = Field(
         default=None, description="Pod overlay for head and workers that lies under the job's own."

@@ -43,6 +43,8 @@ NEEDS_IMAGE: Final = "container {name} needs an image: only the container ray ta
 NODE_LABELS: Final = "the labels that pin a worker to its slice are set by the operator: remove {name}"
 POD_LABELS: Final = "labels that begin with {prefix} are taken: remove them"
 TAKEN_MOUNTS: Final = (MOUNT_PATH, WORKING_DIR)
+INIT_NAME: Final = "init container {name} has the name of one of the operator's: choose another one"
+OVER_SHM: Final = "mountPath /dev/shm/ would lie over the operator's /dev/shm: write /dev/shm"
 OPEN_VOLUME: Final = "torchtpu-shm"  # the operator's /dev/shm, which users may size or replace
 
 _RESERVED_CEL = f"[{cel_map(dict.fromkeys(sorted(RESERVED_ENV), 1))}]"
@@ -50,6 +52,7 @@ _PINNED_CEL = cel_map(dict.fromkeys(PINNED_NODE_LABELS, 1))
 # Guards are spelt with has(): an optional's orValue() hides maxItems and maxLength from the cost estimate.
 _NO_CONTAINERS = "!has(self.spec) || !has(self.spec.containers)"
 _CONTAINERS = "self.spec.containers"
+_OWN_NAME = "(c.name == 'ray' || c.name.startsWith('torchtpu-'))"
 _NODE_SELECTOR = "self.spec.nodeSelector"
 _LABELS = "self.metadata.labels"
 _RESERVED_LIST = cel_list(sorted(RESERVED_ENV))
@@ -130,9 +133,17 @@ def _volumes(template: PodTemplate) -> str | None:
 
 
 def _mounts(template: PodTemplate) -> str | None:
-    used = {mount.mount_path for container in _main(template) for mount in container.volume_mounts or ()}
-    taken = next((path for path in TAKEN_MOUNTS if path in used), None)
+    paths = tuple(_mount_paths(template))
+    taken = next((each for each in TAKEN_MOUNTS if any(f"{path}/".startswith(f"{each}/") for path in paths)), None)
     return None if taken is None else MOUNT.format(path=taken)
+
+
+def _over_shm(template: PodTemplate) -> str | None:
+    return OVER_SHM if "/dev/shm/" in _mount_paths(template) else None
+
+
+def _mount_paths(template: PodTemplate) -> Iterable[str]:
+    return (mount.mount_path for container in _main(template) for mount in container.volume_mounts or ())
 
 
 def _needs_image(template: PodTemplate) -> str | None:
@@ -141,6 +152,13 @@ def _needs_image(template: PodTemplate) -> str | None:
 
 def _init_needs_image(template: PodTemplate) -> str | None:
     return _without_image((template.spec.init_containers or ()) if template.spec else ())
+
+
+def _init_name(template: PodTemplate) -> str | None:
+    inits = (template.spec.init_containers or ()) if template.spec else ()
+    taken = (each.name for each in inits if each.name == MAIN_CONTAINER or each.name.startswith("torchtpu-"))
+    name = next(taken, None)
+    return None if name is None else INIT_NAME.format(name=name)
 
 
 def _without_image(containers: Iterable[ContainerOverlay]) -> str | None:
@@ -246,20 +264,35 @@ def template_rules(*, everywhere: tuple[str, ...], workers: tuple[str, ...]) -> 
             id="template-mounts",
             at=everywhere,
             field=".spec.containers",
-            cel=(
-                f"{_NO_CONTAINERS} || {_CONTAINERS}.all(c, c.name != 'ray' || !has(c.volumeMounts)"
-                f" || c.volumeMounts.all(m, !(m.mountPath in {cel_list(TAKEN_MOUNTS)})))"
-            ),
+            cel=_no_mount(" || ".join(_below(f"'{path}'") for path in TAKEN_MOUNTS)),
             message="some mount paths are the operator's: choose others",
             message_expression=cel_text(
                 MOUNT,
                 path=(
                     f"{cel_list(TAKEN_MOUNTS)}.filter(p, {_CONTAINERS}.exists(c, c.name == 'ray'"
-                    " && has(c.volumeMounts) && c.volumeMounts.exists(m, m.mountPath == p)))[0]"
+                    f" && has(c.volumeMounts) && c.volumeMounts.exists(m, {_below('p')})))[0]"
                 ),
             ),
             check=_mounts,
             reason=FORBIDDEN,
+        ),
+        Rule(
+            id="template-shm",
+            at=everywhere,
+            field=".spec.containers",
+            cel=_no_mount("m.mountPath == '/dev/shm/'"),
+            message=OVER_SHM,
+            check=_over_shm,
+            reason=FORBIDDEN,
+        ),
+        Rule(
+            id="template-init-name",
+            at=everywhere,
+            field=".spec.initContainers",
+            cel=f"!has(self.spec) || !has(self.spec.initContainers) || self.spec.initContainers.all(c, !{_OWN_NAME})",
+            message="an init container has the name of one of the operator's: choose another one",
+            message_expression=cel_text(INIT_NAME, name=f"self.spec.initContainers.filter(c, {_OWN_NAME})[0].name"),
+            check=_init_name,
         ),
         _image_rule(everywhere, field="containers", check=_needs_image),
         _image_rule(everywhere, field="initContainers", check=_init_needs_image),
@@ -289,6 +322,17 @@ def template_rules(*, everywhere: tuple[str, ...], workers: tuple[str, ...]) -> 
             reason=FORBIDDEN,
         ),
     )
+
+
+def _below(path: str) -> str:
+    """As CEL: the mount `m` is at this path or below it, in what is a read-only volume."""
+    return f"(m.mountPath == {path} || m.mountPath.startsWith({path} + '/'))"
+
+
+def _no_mount(wrong: str) -> str:
+    """As CEL: no mount `m` of the container ray is wrong."""
+    mounts = f"c.name != 'ray' || !has(c.volumeMounts) || c.volumeMounts.all(m, !({wrong}))"
+    return f"{_NO_CONTAINERS} || {_CONTAINERS}.all(c, {mounts})"
 
 
 def _tpu_rule(at: tuple[str, ...], *, field: str, others: str, check: Callable[[PodTemplate], str | None]) -> Rule:

@@ -114,7 +114,7 @@ def _without_nulls(value: Any, schema: Mapping[str, Any]) -> Any:
     return {
         name: _without_nulls(entry, nodes[name] or {})
         for name, entry in value.items()
-        if entry is not None or nodes[name] is None
+        if entry is not None or nodes[name] is None or nodes[name].get("nullable")
     }
 
 

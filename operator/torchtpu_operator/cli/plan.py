@@ -15,7 +15,7 @@ from torchtpu_operator.cli.documents import read_objects
 from torchtpu_operator.cli.errors import CommandError
 from torchtpu_operator.plan.allocation.grant import is_usable
 from torchtpu_operator.plan.allocation.manifest import build_slice
-from torchtpu_operator.plan.job.class_fit import limits_fit, offers_fit
+from torchtpu_operator.plan.job.class_fit import limits_fit, offers_fit, ray_fits
 from torchtpu_operator.plan.job.host_fit import too_large
 from torchtpu_operator.plan.names import installation_id
 from torchtpu_operator.plan.node_pool import build_create_node_pool
@@ -123,7 +123,11 @@ def _built_in_class(zone: str) -> TPUSliceClass:
 
 
 def _offer(job: TorchTPUJob, slice_class: TPUSliceClass, shape: Shape, *, zone: str | None) -> Offer:
-    problem = offers_fit(job, slice_class, shape=shape) or limits_fit(job, slice_class, shape=shape, labels=None)
+    problem = (
+        ray_fits(job, slice_class)
+        or offers_fit(job, slice_class, shape=shape)
+        or limits_fit(job, slice_class, shape=shape, labels=None)
+    )
     if problem is not None:
         raise CommandError([problem[1]])
     for offer in slice_class.spec.offers:

@@ -70,8 +70,8 @@ def build_create_node_pool(slice: TPUSlice, *, installation: str, parent: str | 
     elif shape.placement is Placement.WORKLOAD_POLICY:
         policy = spec.offer.workload_policy or workload_policy_name(shape.gke_accelerator, shape.topology)
         pool["placementPolicy"] = {"policyName": policy, "tpuTopology": shape.topology}
-    if spec.node_pool.network_config:
-        pool["networkConfig"] = dict(spec.node_pool.network_config)
+    if spec.node_pool.network_config and (network := to_dict(spec.node_pool.network_config)):
+        pool["networkConfig"] = network
     if spec.node_pool.maintenance and spec.node_pool.maintenance.exclude_upgrades:
         pool["maintenancePolicy"] = {"exclusionUntilEndOfSupport": {"enabled": True}}
     return {"nodePool": pool} if parent is None else {"parent": parent, "nodePool": pool}

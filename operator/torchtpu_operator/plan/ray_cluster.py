@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from torchtpu_operator.api import constants
-from torchtpu_operator.api.base import to_dict
+from torchtpu_operator.api.base import comparable, to_dict
 from torchtpu_operator.api.job import Launcher, TorchTPUJob
 from torchtpu_operator.api.job_rules import CHANGES_WHILE_SUSPENDED
 from torchtpu_operator.api.slice import TPUSlice
@@ -155,7 +155,8 @@ def build_runtime_env(job: TorchTPUJob) -> dict[str, Any]:
 
     A variable of ours in it would clash with a script's own `ray.init(runtime_env=...)`.
     """
-    runtime_env = to_dict(job.spec.runtime_env) if job.spec.runtime_env else {}
+    given = to_dict(job.spec.runtime_env) if job.spec.runtime_env else {}
+    runtime_env = {name: value for name, value in given.items() if value is not None}
     if job.spec.working_dir and job.spec.working_dir.uri:
         runtime_env["working_dir"] = job.spec.working_dir.uri
     return runtime_env
@@ -167,8 +168,12 @@ def ray_entrypoint(job: TorchTPUJob) -> str:
 
 
 def attempt_hash(job: TorchTPUJob) -> str:
-    """Hash of the fields that a running attempt depends on; a difference ends it."""
-    document = to_dict(job.spec)
+    """Hash of the fields that a running attempt depends on; a difference ends it.
+
+    Blind to what the apiserver lets pass for the same, another order of variables or volumes: a running job must not
+    be started anew by an edit that it may take at any time. The next attempt has the new order.
+    """
+    document = comparable(job.spec)
     return names.document_hash({key: document[key] for key in CHANGES_WHILE_SUSPENDED if key in document})
 
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from torchtpu_operator.tpu.catalogue import CATALOGUE, Generation
 
-SIZED = "^.+-[0-9]+$"
+SIZED = "^.+-[0-9]+(x[0-9]+)*$"
+SEPARATORS = ("_", " ", ":")  # people write these for the dash in a name
 TOPOLOGY_FORM = "^[1-9][0-9]{0,3}x[1-9][0-9]{0,3}(x[1-9][0-9]{0,3})?$"
 # spaces (also the one that web pages copy), and what looks like an x: the sign, and the Cyrillic and the wide letter
 TOPOLOGY_TYPOS = (
@@ -37,10 +38,16 @@ NO_CHOICE_OF_HOST = "{accelerator} {topology} has {only} chips per host: remove 
 CHOICE_OF_HOST = "{accelerator} {topology} has a choice of chips per host: {choices}"
 
 
+def _plain(accelerator: str) -> str:
+    plain = "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in accelerator).strip()
+    for separator in SEPARATORS:
+        plain = plain.replace(separator, "-")
+    return plain
+
+
 def accelerator_meant(accelerator: str) -> tuple[str | None, bool]:
     """The generation that a misspelt name stands for, and whether a size was stuck to it (`v6e-16`)."""
-    plain = "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in accelerator).strip()
-    names = spellings()
+    plain, names = _plain(accelerator), spellings()
     if plain in names:
         return names[plain], False
     if re.fullmatch(SIZED, plain):
@@ -65,18 +72,23 @@ def _spellings(name: str, generation: Generation) -> tuple[str, ...]:
 
 
 def sizes() -> dict[str, str]:
-    """`v6e-16` -> `4x4`: topologies by the number that Cloud TPU's types count, chips or (two per chip) TensorCores."""
+    """`v6e-16` and `v6e-4x4` -> `4x4`: topologies by themselves and by the number that Cloud TPU's types count, which is
+    of chips or (two per chip) of TensorCores."""
     return {
-        f"{name}-{_chips(topology) * generation.cores_per_chip}": topology
+        f"{name}-{size}": topology
         for name, generation in CATALOGUE.items()
         for topology in generation.shapes
+        for size in (_chips(topology) * generation.cores_per_chip, topology)
     }
 
 
 def chip_counts() -> dict[str, str]:
     """The same for generations whose types count chips: there a bare number has one meaning."""
     return {
-        size: topology for size, topology in sizes().items() if CATALOGUE[size.partition("-")[0]].cores_per_chip == 1
+        f"{name}-{_chips(topology)}": topology
+        for name, generation in CATALOGUE.items()
+        if generation.cores_per_chip == 1
+        for topology in generation.shapes
     }
 
 
@@ -95,9 +107,17 @@ def unknown_accelerator(accelerator: str) -> str:
     if meant is None:
         return UNKNOWN_ACCELERATOR.format(accelerator=accelerator, known=", ".join(CATALOGUE))
     if sized:
-        size = f"{meant}-{accelerator.strip().rpartition('-')[2]}"
-        example = sizes().get(size) or example_topology(CATALOGUE[meant])
+        size = _plain(accelerator).rpartition("-")[2]
+        example = sizes().get(f"{meant}-{size}") or example_topology(CATALOGUE[meant])
         return SIZED_ACCELERATOR.format(accelerator=accelerator, meant=meant, example=example)
+    return MEANT_ACCELERATOR.format(accelerator=accelerator, meant=meant)
+
+
+def unknown_generation(accelerator: str) -> str:
+    """The same where no size belongs, such as in the accelerators of an offer."""
+    meant, _ = accelerator_meant(accelerator)
+    if meant is None:
+        return UNKNOWN_ACCELERATOR.format(accelerator=accelerator, known=", ".join(CATALOGUE))
     return MEANT_ACCELERATOR.format(accelerator=accelerator, meant=meant)
 
 

@@ -171,6 +171,14 @@ ERRORS: dict[str, tuple[list[Document], list[str], list[str]]] = {
     ),
     "no job": ([slice_class()], [], ["-f: expected one TorchTPUJob in the files, found 0"]),
     "two jobs": ([job(), job(name="other")], [], ["-f: expected one TorchTPUJob in the files, found 2"]),
+    "a Ray of the class that is too old for several slices": (
+        [job(numSlices=2), slice_class(jobDefaults={"rayVersion": "2.59.0"})],
+        [],
+        [
+            "jobDefaults.rayVersion of class default: Ray 2.59.0 is too old for several slices: 2.60.0 or later is needed: "
+            "set spec.image and spec.rayVersion, or ask an admin"
+        ],
+    ),
     "an offer that is not there": (
         [job(offers=["spott"]), slice_class(offers=OFFERS)],
         [],

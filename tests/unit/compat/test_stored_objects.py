@@ -8,6 +8,7 @@ import pytest
 
 from tests.stored_objects import Document, stored_objects
 from torchtpu_operator.api.crd import build_crd
+from torchtpu_operator.api.job_rules import CAMEL_CASED
 from torchtpu_operator.api.validate import KINDS, parse
 
 STORED = dict(stored_objects())
@@ -18,6 +19,7 @@ REFUSED = (
     "spec.offers.existing",
     "template.spec.restartPolicy",
     "template.spec.nodeName",
+    *(f"spec.runtimeEnv.{field}" for field in CAMEL_CASED),
 )
 
 
@@ -55,6 +57,9 @@ def once(paths: set[str]) -> set[str]:
 
 
 def fields(node: Document, path: str) -> Iterator[str]:
+    """Those that somebody looks into; what the schema merely names of other APIs' types is passed as it is."""
+    if node.get("x-kubernetes-preserve-unknown-fields") and "type" not in node:
+        return
     yield path
     for name, child in node.get("properties", {}).items():
         yield from fields(child, f"{path}.{name}")

@@ -8,7 +8,16 @@ import pytest
 from google.cloud import container_v1
 
 from torchtpu_operator.api import ObjectMeta, TPUSlice
-from torchtpu_operator.api.offer import FlexStart, Maintenance, OfferType, Provisioning, Reservation, SliceOffer, Taint
+from torchtpu_operator.api.offer import (
+    FlexStart,
+    Maintenance,
+    NetworkConfig,
+    OfferType,
+    Provisioning,
+    Reservation,
+    SliceOffer,
+    Taint,
+)
 from torchtpu_operator.api.slice import SliceNodePool, SliceSpec
 from torchtpu_operator.plan.node_pool import build_create_node_pool, owns, spec_hash
 from torchtpu_operator.plan.observed import Ownership
@@ -218,7 +227,7 @@ def test_scale_up_makes_an_empty_pool() -> None:
 def test_template_of_the_class() -> None:
     template = SliceNodePool(
         name="pool",
-        network_config={"enablePrivateNodes": True},
+        network_config=NetworkConfig.model_validate({"enablePrivateNodes": True}),
         max_pods_per_node=32,
         image_streaming=True,
         maintenance=Maintenance(exclude_upgrades=True),

@@ -68,6 +68,16 @@ STALLED: dict[str, tuple[Case, str, str]] = {
         "ImageMissing",
         "spec.image: no image is given, neither here nor in jobDefaults.image of class default: set one of them",
     ),
+    "the class's Ray is too old for several slices": (
+        Case(
+            given=a_job(num_slices=2),
+            slice_class=a_class(job_defaults=JobDefaults(image="a", ray_version="2.59.0")).build(),
+            want=NOTHING,
+        ),
+        "RayVersionUnsupported",
+        "jobDefaults.rayVersion of class default: Ray 2.59.0 is too old for several slices: 2.60.0 or later is needed: "
+        "set spec.image and spec.rayVersion, or ask an admin",
+    ),
     "it names an offer that the class lacks": (
         Case(given=a_job(offers=("spot",)), want=NOTHING),
         "NoMatchingOffer",

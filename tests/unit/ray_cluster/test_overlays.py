@@ -71,6 +71,20 @@ def test_an_overlay_is_not_changed_by_being_laid(overlay: Json) -> None:
     assert json.dumps(overlay) == before
 
 
+def test_null_takes_away_what_lies_below() -> None:
+    """Through the whole object, as the apiserver keeps it, and not in the merge alone."""
+    below = spec(affinity={"podAffinity": {}}, dnsPolicy="None", securityContext={"fsGroup": 1, "runAsUser": 0})
+    above = spec(affinity=None, dnsPolicy=None, securityContext={"fsGroup": None})
+    probe = ray(livenessProbe=None)
+    head, worker = pods(below, head={"template": above}, worker={"template": probe})
+    fields = ("affinity", "dnsPolicy", "securityContext")
+    assert [[template["spec"].get(field) for field in fields] for template in (head, worker)] == [
+        [None, None, {"runAsUser": 0}],
+        [{"podAffinity": {}}, "None", {"fsGroup": 1, "runAsUser": 0}],
+    ]
+    assert ["livenessProbe" in main(template) for template in (head, worker)] == [True, False]
+
+
 class Everything:
     """ConfigMaps and Secrets in which every reserved name is set to nonsense."""
 

@@ -6,7 +6,7 @@ from torchtpu_operator.api.rules import violations
 from torchtpu_operator.plan.actions import DryRun
 from torchtpu_operator.plan.allocation.grant import selects
 from torchtpu_operator.plan.job import refusal
-from torchtpu_operator.plan.job.class_fit import limits_fit, offers_fit
+from torchtpu_operator.plan.job.class_fit import limits_fit, offers_fit, ray_fits
 from torchtpu_operator.plan.job.draft import Draft
 from torchtpu_operator.plan.job.host_fit import too_large
 from torchtpu_operator.plan.job.manifests import Manifests
@@ -106,7 +106,9 @@ def _problem(draft: Draft) -> tuple[Reason, str] | None:
     shape = resolve(spec.accelerator, spec.topology, chips_per_host=spec.chips_per_host)
     held = bool(draft.held)  # what was granted under limits of before is not taken back
     if not held and (
-        problem := offers_fit(job, class_, shape=shape) or limits_fit(job, class_, shape=shape, labels=labels)
+        problem := ray_fits(job, class_)
+        or offers_fit(job, class_, shape=shape)
+        or limits_fit(job, class_, shape=shape, labels=labels)
     ):
         return problem
     count = f"{spec.num_slices} x " if spec.num_slices > 1 else ""

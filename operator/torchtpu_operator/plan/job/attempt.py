@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchtpu_operator.api import ConditionType, JobPhase, Reason
-from torchtpu_operator.api.job_rules import old_ray
 from torchtpu_operator.api.job_status import Attempt, AttemptOutcome
+from torchtpu_operator.api.version_rules import old_ray
 from torchtpu_operator.plan import gate, names
 from torchtpu_operator.plan.actions import SubmitRayJob
 from torchtpu_operator.plan.job import ending, refusal, usage

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from torchtpu_operator.api import Reason, TorchTPUJob, TPUSliceClass
 from torchtpu_operator.api.offer import Offer
+from torchtpu_operator.api.version_rules import old_ray
 from torchtpu_operator.plan.allocation.grant import is_usable, selects
 from torchtpu_operator.tpu import Shape
 
@@ -29,6 +30,17 @@ def offers_fit(job: TorchTPUJob, class_: TPUSliceClass, *, shape: Shape) -> Prob
         told = ", ".join(f"{offer}: {bound}" for offer, bound in bounds.items())
         text = f"a slice needs {shape.chips} chips, the offers of class {name} have fewer ({told}): use a smaller topology or ask an admin"
         return Reason.LIMITS_TOO_SMALL, text
+    return None
+
+
+def ray_fits(job: TorchTPUJob, class_: TPUSliceClass) -> Problem | None:
+    """The class's Ray, which the job takes over, is too old for it. What the job says itself, its own rules judge."""
+    version = class_.spec.job_defaults.ray_version
+    if job.spec.ray_version is not None or version is None:
+        return None
+    if old := old_ray(version, num_slices=job.spec.num_slices):
+        text = f"jobDefaults.rayVersion of class {class_.metadata.name}: {old}: set spec.image and spec.rayVersion, or ask an admin"
+        return Reason.RAY_VERSION_UNSUPPORTED, text
     return None
 
 
