@@ -111,6 +111,20 @@ JOBS: dict[str, tuple[Document, Said]] = {
         )
         for name in ("ray", "torchtpu-await-head")
     },
+    **{
+        f"an annotation {name}": (
+            job(worker={"template": {"metadata": {"annotations": {name: "true"}}}}),
+            (
+                f"spec.worker.template.metadata.annotations: annotations that begin with {name.partition('/')[0]}/ are for "
+                "KubeRay and the operator: remove them",
+            ),
+        )
+        for name in ("ray.io/overwrite-container-cmd", "torchtpu.dev/job")
+    },
+    "annotations of others": (
+        job(template={"metadata": {"annotations": {"gke-gcsfuse/volumes": "true", "cloud.google.com/a": "b"}}}),
+        (),
+    ),
     "a reserved name in an init container, which is no worker": (
         job(template=pod(initContainers=[{"name": "warm", "image": "a", "env": [{"name": "RANK", "value": "0"}]}])),
         (),

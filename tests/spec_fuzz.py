@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from tests.spec_cases import Document
 from torchtpu_operator.api.crd import structural
+from torchtpu_operator.api.env_rules import RESERVED_ENV
 from torchtpu_operator.api.offer import OfferType
-from torchtpu_operator.api.template_rules import RESERVED_ENV
 from torchtpu_operator.api.validate import KINDS
 from torchtpu_operator.tpu import CATALOGUE
 
@@ -26,6 +26,7 @@ _GOOD: Final[dict[str, list[Any]]] = {
     "uri": ["gs://a/b.zip", "https://ü.zip", "s3://a.zip"],
     "env_vars": [{}, {"A": "1"}, {"TPU_PREMAPPED_BUFFER_SIZE": "", "ü": "ü"}],
     "labels": [{}, {"team": "ml"}, {"a/b": "", "torchtpu": "x"}],
+    "annotations": [{}, {"gke-gcsfuse/volumes": "true"}, {"ray": "", "a.ray.io/b": "c"}],
     "nodeSelector": [{}, {"disk": "ssd"}, {"ü": ""}],
     "volumes": [[], [{"name": "torchtpu-shm", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "a", "csi": None}]],
     "mountPath": ["/data", "/dev/shm", "/opt/torchtpu-job"],
@@ -74,6 +75,7 @@ _WRONG: Final[dict[str, list[Any]]] = {
     "env": [[{"name": name, "value": "1"}] for name in sorted(RESERVED_ENV)[:6]],
     "env_vars": [{name: "1"} for name in sorted(RESERVED_ENV)[:3]],
     "labels": [{"ray.io/x": "a"}, {"torchtpu.dev/x": ""}, {"app.kubernetes.io/name": "a"}, {"cloud.google.com/a": "b"}],
+    "annotations": [{"ray.io/overwrite-container-cmd": "true"}, {"torchtpu.dev/": ""}],
     "nodeSelector": [{"cloud.google.com/gke-nodepool": "a"}, {"cloud.google.com/gke-tpu-topology": ""}],
     "restartPolicy": ["Always", ""],
     "zones": [["us-east5"], ["US-EAST5-B"], [""], ["us-east5-b\n"], ["ü"], []],

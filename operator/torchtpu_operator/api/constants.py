@@ -42,6 +42,7 @@ NODE_LABEL_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
 NODE_LABEL_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 
 TAKEN_LABELS: Final = ("ray.io/", f"{GROUP}/", "app.kubernetes.io/name")  # on Ray pods: selectors rely on them
+TAKEN_ANNOTATIONS: Final = ("ray.io/", f"{GROUP}/")  # on Ray pods: they change what KubeRay and we make of them
 
 MAX_SLICES: Final = 16
 MAX_INT: Final = 2**31 - 1  # int32, as in batch/v1: a moment plus so many seconds is still a date

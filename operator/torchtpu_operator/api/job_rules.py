@@ -7,12 +7,13 @@ from typing import Final
 
 from torchtpu_operator.api.base import comparable
 from torchtpu_operator.api.constants import DOMAIN_PATH, JOB_KIND, MAX_EXIT_CODE, MAX_JOB_NAME
+from torchtpu_operator.api.env_rules import ENV_RULES
 from torchtpu_operator.api.failure_policy import Backoff, OnExitCodes
 from torchtpu_operator.api.job import Budget, JobSpec, Launcher, RuntimeEnv, TorchTPUJob, WorkingDir
 from torchtpu_operator.api.not_yet import NOT_YET
 from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_string, cel_text
 from torchtpu_operator.api.shape_rules import SHAPE_RULES
-from torchtpu_operator.api.template_rules import ENV_RULES, JOB_TEMPLATES, WORKER_TEMPLATES, template_rules
+from torchtpu_operator.api.template_rules import JOB_TEMPLATES, WORKER_TEMPLATES, template_rules
 from torchtpu_operator.api.version_rules import SEVERAL_SLICES, version_rules
 from torchtpu_operator.runner.constants import MAX_ENTRYPOINT_BYTES
 

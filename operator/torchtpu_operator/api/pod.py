@@ -10,7 +10,7 @@ from pydantic.config import JsonDict
 
 from torchtpu_operator.api import passed_fields
 from torchtpu_operator.api.base import ApiModel, OpenModel
-from torchtpu_operator.api.constants import TAKEN_LABELS
+from torchtpu_operator.api.constants import TAKEN_ANNOTATIONS, TAKEN_LABELS
 
 MAX_CONTAINERS = 10  # bounds what the rules that look into each may cost (make cel-cost)
 BY_NAME: JsonDict = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
@@ -198,7 +198,10 @@ class PodOverlayMeta(ApiModel):
         max_length=64,
     )
     annotations: dict[str, str] | None = Field(
-        default=None, description='Annotations added to the pod. Example: {gke-gcsfuse/volumes: "true"}.', max_length=64
+        default=None,
+        description=f"Annotations added to the pod. Those that begin with {', '.join(TAKEN_ANNOTATIONS)} are taken. "
+        'Example: {gke-gcsfuse/volumes: "true"}.',
+        max_length=64,
     )
 
 

@@ -1,18 +1,16 @@
-"""Rules about pod overlays and environment: what the operator owns, and what every container needs."""
+"""Rules about pod overlays: what the operator owns, and what every container needs."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from torchtpu_operator.api import constants
-from torchtpu_operator.api.constants import TAKEN_LABELS
-from torchtpu_operator.api.job import JobSpec, RuntimeEnv
-from torchtpu_operator.api.pod import ContainerOverlay, EnvVar, PodTemplate
+from torchtpu_operator.api.constants import TAKEN_ANNOTATIONS, TAKEN_LABELS
+from torchtpu_operator.api.env_rules import template_env_rule
+from torchtpu_operator.api.pod import ContainerOverlay, PodTemplate
 from torchtpu_operator.api.rule import FORBIDDEN, Rule, cel_list, cel_map, cel_text
 from torchtpu_operator.runner.constants import MOUNT_PATH, WORKING_DIR
-from torchtpu_operator.runner.constants import RESERVED_ENV as RUNNER_RESERVED_ENV
 
 MAIN_CONTAINER: Final = "ray"
-RESERVED_ENV: Final = RUNNER_RESERVED_ENV | {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN"}
 PINNED_NODE_LABELS: Final = (
     constants.NODE_LABEL_POOL,
     constants.NODE_LABEL_ACCELERATOR,
@@ -23,7 +21,6 @@ JOB_TEMPLATES: Final = ("spec.template", "spec.head.template", "spec.worker.temp
 WORKER_TEMPLATES: Final = ("spec.template", "spec.worker.template")
 CLASS_TEMPLATES: Final = ("spec.jobDefaults.template",)
 
-RESERVED: Final = "{name} is set by the operator: choose another name"
 RESTART_POLICY: Final = (
     "restartPolicy is set by the operator, so that a lost host rebuilds its whole slice: leave it unset"
 )
@@ -41,13 +38,13 @@ VOLUME: Final = "volume {name} is the operator's: choose a name that does not be
 MOUNT: Final = "mountPath {path} is the operator's: choose another one"
 NEEDS_IMAGE: Final = "container {name} needs an image: only the container ray takes spec.image"
 NODE_LABELS: Final = "the labels that pin a worker to its slice are set by the operator: remove {name}"
+POD_ANNOTATIONS: Final = "annotations that begin with {prefix} are for KubeRay and the operator: remove them"
 POD_LABELS: Final = "labels that begin with {prefix} are taken: remove them"
 TAKEN_MOUNTS: Final = (MOUNT_PATH, WORKING_DIR)
 INIT_NAME: Final = "init container {name} has the name of one of the operator's: choose another one"
 OVER_SHM: Final = "mountPath /dev/shm/ would lie over the operator's /dev/shm: write /dev/shm"
 OPEN_VOLUME: Final = "torchtpu-shm"  # the operator's /dev/shm, which users may size or replace
 
-_RESERVED_CEL = f"[{cel_map(dict.fromkeys(sorted(RESERVED_ENV), 1))}]"
 _PINNED_CEL = cel_map(dict.fromkeys(PINNED_NODE_LABELS, 1))
 # Guards are spelt with has(): an optional's orValue() hides maxItems and maxLength from the cost estimate.
 _NO_CONTAINERS = "!has(self.spec) || !has(self.spec.containers)"
@@ -55,13 +52,9 @@ _CONTAINERS = "self.spec.containers"
 _OWN_NAME = "(c.name == 'ray' || c.name.startsWith('torchtpu-'))"
 _NODE_SELECTOR = "self.spec.nodeSelector"
 _LABELS = "self.metadata.labels"
-_RESERVED_LIST = cel_list(sorted(RESERVED_ENV))
+_ANNOTATIONS = "self.metadata.annotations"
 _TAKEN = " || ".join(f"k.startsWith('{prefix}')" for prefix in TAKEN_LABELS)
-
-
-def _first_reserved(names: Iterable[str]) -> str | None:
-    taken = min(RESERVED_ENV.intersection(names), default=None)
-    return None if taken is None else RESERVED.format(name=taken)
+_TAKEN_ANNOTATION = " || ".join(f"k.startsWith('{prefix}')" for prefix in TAKEN_ANNOTATIONS)
 
 
 def _containers(template: PodTemplate) -> tuple[ContainerOverlay, ...]:
@@ -70,22 +63,6 @@ def _containers(template: PodTemplate) -> tuple[ContainerOverlay, ...]:
 
 def _main(template: PodTemplate) -> Iterable[ContainerOverlay]:
     return (container for container in _containers(template) if container.name == MAIN_CONTAINER)
-
-
-def _env_names(env: tuple[EnvVar, ...] | None) -> Iterable[str]:
-    return (entry.name for entry in env or ())
-
-
-def _spec_env(spec: JobSpec) -> str | None:
-    return _first_reserved(_env_names(spec.env))
-
-
-def _template_env(template: PodTemplate) -> str | None:
-    return _first_reserved(name for container in _main(template) for name in _env_names(container.env))
-
-
-def _runtime_env(runtime_env: RuntimeEnv) -> str | None:
-    return _first_reserved(runtime_env.env_vars or {})
 
 
 def _restart_policy(template: PodTemplate) -> str | None:
@@ -176,32 +153,24 @@ def _node_labels(template: PodTemplate) -> str | None:
 
 def _pod_labels(template: PodTemplate) -> str | None:
     labels = (template.metadata.labels or {}) if template.metadata else {}
-    taken = next((prefix for prefix in TAKEN_LABELS if any(key.startswith(prefix) for key in labels)), None)
+    taken = _first_prefix(TAKEN_LABELS, labels)
     return None if taken is None else POD_LABELS.format(prefix=taken)
+
+
+def _pod_annotations(template: PodTemplate) -> str | None:
+    annotations = (template.metadata.annotations or {}) if template.metadata else {}
+    taken = _first_prefix(TAKEN_ANNOTATIONS, annotations)
+    return None if taken is None else POD_ANNOTATIONS.format(prefix=taken)
+
+
+def _first_prefix(prefixes: Iterable[str], keys: Iterable[str]) -> str | None:
+    return next((prefix for prefix in prefixes if any(key.startswith(prefix) for key in keys)), None)
 
 
 def template_rules(*, everywhere: tuple[str, ...], workers: tuple[str, ...]) -> tuple[Rule, ...]:
     """The rules for pod overlays at these places; `workers` are those that reach worker pods."""
     return (
-        Rule(
-            id="template-reserved-env",
-            at=everywhere,
-            field=".spec.containers",
-            cel=(
-                f"{_NO_CONTAINERS} || {_RESERVED_CEL}.all(taken, {_CONTAINERS}.all(c, c.name != 'ray'"
-                " || !has(c.env) || c.env.all(e, !(e.name in taken))))"
-            ),
-            message="an environment variable of the container ray is set by the operator: choose another name",
-            message_expression=cel_text(
-                RESERVED,
-                name=(
-                    f"{_RESERVED_LIST}.filter(n, {_CONTAINERS}.exists(c, c.name == 'ray' && has(c.env)"
-                    " && c.env.exists(e, e.name == n)))[0]"
-                ),
-            ),
-            check=_template_env,
-            reason=FORBIDDEN,
-        ),
+        template_env_rule(everywhere),
         Rule(
             id="template-restart-policy",
             at=everywhere,
@@ -321,6 +290,19 @@ def template_rules(*, everywhere: tuple[str, ...], workers: tuple[str, ...]) -> 
             check=_pod_labels,
             reason=FORBIDDEN,
         ),
+        Rule(
+            id="template-annotations",
+            at=everywhere,
+            field=".metadata.annotations",
+            cel=(f"!has(self.metadata) || !has({_ANNOTATIONS}) || {_ANNOTATIONS}.all(k, !({_TAKEN_ANNOTATION}))"),
+            message=f"annotations that begin with {', '.join(TAKEN_ANNOTATIONS)} are for KubeRay and the operator",
+            message_expression=cel_text(
+                POD_ANNOTATIONS,
+                prefix=f"{cel_list(TAKEN_ANNOTATIONS)}.filter(p, {_ANNOTATIONS}.exists(k, k.startsWith(p)))[0]",
+            ),
+            check=_pod_annotations,
+            reason=FORBIDDEN,
+        ),
     )
 
 
@@ -365,27 +347,3 @@ def _image_rule(at: tuple[str, ...], *, field: str, check: Callable[[PodTemplate
         ),
         check=check,
     )
-
-
-ENV_RULES: Final = (
-    Rule(
-        id="reserved-env",
-        at=("spec",),
-        field=".env",
-        cel=f"!has(self.env) || {_RESERVED_CEL}.all(taken, self.env.all(e, !(e.name in taken)))",
-        message="an environment variable is set by the operator: choose another name",
-        message_expression=cel_text(RESERVED, name=f"{_RESERVED_LIST}.filter(n, self.env.exists(e, e.name == n))[0]"),
-        check=_spec_env,
-        reason=FORBIDDEN,
-    ),
-    Rule(
-        id="reserved-runtime-env",
-        at=("spec.runtimeEnv",),
-        field=".env_vars",
-        cel=f"!has(self.env_vars) || {_RESERVED_CEL}.all(taken, self.env_vars.all(k, !(k in taken)))",
-        message="an environment variable is set by the operator: choose another name",
-        message_expression=cel_text(RESERVED, name=f"{_RESERVED_LIST}.filter(n, n in self.env_vars)[0]"),
-        check=_runtime_env,
-        reason=FORBIDDEN,
-    ),
-)

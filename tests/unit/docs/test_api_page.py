@@ -7,12 +7,12 @@ import pytest
 
 from torchtpu_operator.api import Reason, constants
 from torchtpu_operator.api.conditions import ConditionType
+from torchtpu_operator.api.env_rules import RESERVED_ENV
 from torchtpu_operator.api.reason_texts import REASON_GROUPS, RESERVED
 from torchtpu_operator.api.reference import KINDS, main, troubleshooting
 from torchtpu_operator.api.reference_examples import EXAMPLES, Document
 from torchtpu_operator.api.reference_fields import models_below
 from torchtpu_operator.api.reference_names import ANNOTATIONS, ENV, LABELS
-from torchtpu_operator.api.template_rules import RESERVED_ENV
 from torchtpu_operator.api.validate import parse
 
 ROOT = Path(__file__).parents[3]
