@@ -55,5 +55,5 @@ MIN_RAY: Final = (2, 58)  # slice_placement_group takes devices per chip and a l
 MIN_RAY_SEVERAL_SLICES: Final = (2, 60)  # earlier ones refuse torch on several slices
 MAX_EXIT_CODE: Final = 255
 DOMAIN_PATH: Final = (
-    r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9/]([-._/A-Za-z0-9]*[A-Za-z0-9])?$"  # as batch/v1's managedBy
+    r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._/A-Za-z0-9]*[A-Za-z0-9])?$"  # as batch/v1's managedBy
 )

@@ -167,7 +167,7 @@ class JobSpec(ApiModel):
     env: tuple[EnvVar, ...] | None = Field(
         default=None,
         description="Environment variables of the container `ray` of head and workers, as in a pod; names that the "
-        "operator sets are refused. Example: [{name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf, key: token}}}].",
+        "operator sets are refused. Another order alone is no change: it waits for the next attempt. Example: [{name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf, key: token}}}].",
         max_length=MAX_ENV,
         json_schema_extra=BY_NAME,
     )
