@@ -72,6 +72,27 @@ JOBS: dict[str, tuple[Document, Said]] = {
             ("pyModules", "py_modules", ["gs://a/b.zip"]),
         )
     },
+    **{
+        f"a {field} {name!r}": (
+            job(**{field: name}),
+            (
+                f'spec.{field}: {field} "{name}" is no name of an object: it is of lower-case letters, digits, dashes and '
+                "dots, with a letter or digit at both ends",
+            ),
+        )
+        for field, name in (("sliceClassName", "Gold"), ("sliceClassName", "a b"), ("priorityClassName", ""))
+    },
+    **{
+        f"code in a ConfigMap {name!r}": (
+            job(workingDir={"configMap": {"name": name}}),
+            (
+                f'spec.workingDir.configMap.name: workingDir.configMap.name "{name}" is no name of an object: it is of '
+                "lower-case letters, digits, dashes and dots, with a letter or digit at both ends",
+            ),
+        )
+        for name in ("..", "../secrets/hf", "../../kube-system/secrets/a", "code?x", "Code")
+    },
+    "names of objects": (job(sliceClassName="gold.1", priorityClassName="a", workingDir={"configMap": {"name": "c-1"}}), ()),
     "hands off for another controller": (job(managedBy="kueue.x-k8s.io/multikueue"), ()),
     "hands off for nobody": (
         job(managedBy=""),

@@ -6,10 +6,11 @@ from decimal import Decimal
 from typing import Final
 
 from torchtpu_operator.api.base import comparable
-from torchtpu_operator.api.constants import DOMAIN_PATH, JOB_KIND, MAX_EXIT_CODE, MAX_JOB_NAME
+from torchtpu_operator.api.constants import JOB_KIND, MAX_EXIT_CODE
 from torchtpu_operator.api.env_rules import ENV_RULES
 from torchtpu_operator.api.failure_policy import Backoff, OnExitCodes
-from torchtpu_operator.api.job import Budget, JobSpec, Launcher, RuntimeEnv, TorchTPUJob, WorkingDir
+from torchtpu_operator.api.job import Budget, JobSpec, Launcher, RuntimeEnv, WorkingDir
+from torchtpu_operator.api.name_rules import NAME_RULES
 from torchtpu_operator.api.not_yet import NOT_YET
 from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_string, cel_text
 from torchtpu_operator.api.shape_rules import SHAPE_RULES
@@ -17,10 +18,6 @@ from torchtpu_operator.api.template_rules import JOB_TEMPLATES, WORKER_TEMPLATES
 from torchtpu_operator.api.version_rules import SEVERAL_SLICES, version_rules
 from torchtpu_operator.runner.constants import MAX_ENTRYPOINT_BYTES
 
-JOB_NAME: Final = (
-    f"the name must be a lower-case DNS label that begins with a letter, at most {MAX_JOB_NAME} characters: "
-    "pods, node pools and host names are named after it"
-)
 NO_ENTRYPOINT: Final = "entrypoint is required: the command that each worker runs, for example python train.py"
 LONG_ENTRYPOINT: Final = (
     f"entrypoint has more than {MAX_ENTRYPOINT_BYTES} bytes, which Linux does not take in one argument: move the program "
@@ -51,10 +48,6 @@ NO_PROGRESS_DRIVER: Final = (
     "whether they go on"
 )
 EXIT_CODE: Final = "exit code {code} of a failure cannot be: values are 1 to 255 (0 is success)"
-HANDS_OFF: Final = (
-    'managedBy "{name}" is no controller: it needs a domain and a name, as in kueue.x-k8s.io/multikueue; leave it unset '
-    "for this operator"
-)
 BACKOFF: Final = "backoff.initialSeconds must not be larger than backoff.maxSeconds"
 CHIP_HOURS: Final = 'budget.chipHours must be a number above 0, for example 500 or "12.5"'
 NEVER: Final = "{field} never changes: make a new job"
@@ -83,7 +76,6 @@ CHANGES_WHILE_SUSPENDED: Final = (
     "worker",
 )
 
-_NAME = f"^[a-z]([-a-z0-9]{{0,{MAX_JOB_NAME - 2}}}[a-z0-9])?$"
 # A launch tool at the start of a command, behind assignments and wrappers; a mere mention (pip install) passes.
 # Two expressions: what one may cost grows with the length of the pattern times that of the entrypoint.
 _LAUNCH = (
@@ -97,10 +89,6 @@ _RUNTIME_URI = (  # what Ray itself takes
     r"^((gs|s3|https?|azure|abfss|file)://.+\.(zip|jar|tar|tgz|gz|bz2|xz|zst)([?].*)?|local:///.*)$"
 )
 _DECIMAL = r"(?=.{1,16}$)\+?([0-9]+\.?[0-9]*|\.[0-9]+)"  # a Kubernetes quantity without suffix, at most 16 characters
-
-
-def _name(job: TorchTPUJob) -> str | None:
-    return None if re.fullmatch(_NAME, job.metadata.name) else JOB_NAME
 
 
 def _entrypoint(spec: JobSpec) -> str | None:
@@ -156,10 +144,6 @@ def _exit_codes(on: OnExitCodes) -> str | None:
     return None if wrong is None else EXIT_CODE.format(code=wrong)
 
 
-def _managed_by(spec: JobSpec) -> str | None:
-    return None if re.fullmatch(DOMAIN_PATH, spec.managed_by) else HANDS_OFF.format(name=spec.managed_by)
-
-
 def _two_working_dirs(spec: JobSpec) -> str | None:
     twice = spec.working_dir is not None and spec.runtime_env is not None and spec.runtime_env.working_dir is not None
     return TWO_WORKING_DIRS if twice else None
@@ -205,19 +189,7 @@ def _immutable(name: str, *, while_suspended: bool) -> Rule:
 
 
 JOB_RULES: Final = (
-    Rule(
-        id="job-name",
-        at=("",),
-        field=".metadata.name",
-        # the apiserver itself sees to it that it is a DNS subdomain; a pattern costs ten times as much, since to CEL
-        # the name has no maxLength
-        cel=(
-            f"self.metadata.name.size() <= {MAX_JOB_NAME} && self.metadata.name >= 'a'"
-            " && !self.metadata.name.contains('.')"
-        ),
-        message=JOB_NAME,
-        check=_name,
-    ),
+    *NAME_RULES,
     *SHAPE_RULES,
     Rule(
         id="entrypoint-given",
@@ -307,15 +279,6 @@ JOB_RULES: Final = (
             check=_others_word(field, word),
         )
         for field, word in CAMEL_CASED.items()
-    ),
-    Rule(
-        id="managed-by",
-        at=("spec",),
-        field=".managedBy",
-        cel=f"self.managedBy.matches({cel_string(DOMAIN_PATH)})",
-        message="managedBy is no controller: it needs a domain and a name; leave it unset for this operator",
-        message_expression=cel_text(HANDS_OFF, name="self.managedBy"),
-        check=_managed_by,
     ),
     Rule(
         id="exit-codes",

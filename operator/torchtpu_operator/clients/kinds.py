@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,21 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, *, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The request path; `namespace` None means all namespaces (list) or a cluster-scoped kind."""
+        """The request path; `namespace` None means all namespaces (list) or a cluster-scoped kind.
+
+        Names are quoted: one that a user wrote must not lead to another object.
+        """
         parts = [f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"]
         if namespace and self.namespaced:
-            parts.append(f"namespaces/{namespace}")
+            parts.append(f"namespaces/{_quoted(namespace)}")
         parts.append(self.plural)
-        parts += [part for part in (name, subresource) if part]
+        parts += [_quoted(part) for part in (name, subresource) if part]
         return "/".join(parts)
+
+
+def _quoted(part: str) -> str:
+    # an HTTP client takes dots for folders, quoted or not; no object has such a name
+    return "%00" if part in (".", "..") else quote(part, safe=":")
 
 
 GROUP, VERSION = "torchtpu.dev", "v1alpha1"

@@ -7,7 +7,7 @@ import yaml
 
 from tests.manifests import REPOSITORY
 from torchtpu_operator.api.constants import MIN_RAY, MIN_RAY_SEVERAL_SLICES
-from torchtpu_operator.api.job_rules import JOB_NAME
+from torchtpu_operator.api.name_rules import JOB_NAME
 from torchtpu_operator.tpu import resolve
 
 PAGE = (REPOSITORY / "docs" / "converting.md").read_text()
