@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.spec_cases import Document, job, made_slice, offer, pod, slice_class
+from tests.spec_cases import SLICE, Document, job, made_slice, offer, pod, slice_class
 
 Said = tuple[str, ...]
 
@@ -203,6 +203,16 @@ CLASSES: dict[str, tuple[Document, Said]] = {
         offer(type="Reservation", reservation={"name": "V6E"}),
         (f"spec.offers[0].reservation.name: {_RESERVATION_NAME}",),
     ),
+    **{
+        f"a slice named {name!r}": (
+            {**SLICE, "metadata": {"name": name}, "spec": {**SLICE["spec"], "nodePool": {"name": name}}},
+            (
+                f'spec.nodePool.name: nodePool.name "{name}" is no name of a node pool: lower-case letters, digits and '
+                "dashes, a letter first, at most 40",
+            ),
+        )
+        for name in ("a.b", "1a", "a" * 41)
+    },
     "a slice on a reservation by its path": (
         made_slice(
             offer={"name": "o", "type": "Reservation", "zone": "us-east5-b", "reservation": {"name": "projects/p/r"}}

@@ -10,7 +10,7 @@ from torchtpu_operator.api.offer import NodePoolTemplate, Offer, OfferType, Slic
 from torchtpu_operator.api.offer_rules import NODE_POOL_RULES, OFFER_RULES, SELECTOR_RULES, reservation_rules
 from torchtpu_operator.api.rule import FORBIDDEN, REQUIRED, Rule, cel_list, cel_string, cel_text
 from torchtpu_operator.api.shape_rules import SHAPE_EXISTS, generation_message
-from torchtpu_operator.api.slice import SliceSpec, TPUSlice
+from torchtpu_operator.api.slice import SliceNodePool, SliceSpec, TPUSlice
 from torchtpu_operator.api.slice_class import ClassSpec
 from torchtpu_operator.api.template_rules import CLASS_TEMPLATES, template_rules
 from torchtpu_operator.api.version_rules import version_rules
@@ -33,8 +33,10 @@ NO_FLEX_START: Final = "{name} cannot be had by flex-start: remove it from accel
 SLICE_NO_FLEX_START: Final = "{name} cannot be had by flex-start: take another offer"
 SYSTEM_LABEL: Final = "labels that begin with {prefix} are set by GKE and the operator: remove them"
 POOL_NAME: Final = "metadata.name and spec.nodePool.name must be the same: a slice is named as its node pool"
+POOL_NAME_FORM: Final = 'nodePool.name "{name}" is no name of a node pool: lower-case letters, digits and dashes, a letter first, at most 40'
 SNAPSHOT: Final = "{field} never changes: a slice is a snapshot of class and offer"
 
+_POOL_NAME = "^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$"
 _WITHOUT_FLEX = tuple(name for name, generation in CATALOGUE.items() if not generation.flex_start)
 
 
@@ -181,6 +183,10 @@ def _pool_name(obj: TPUSlice) -> str | None:
     return None if obj.metadata.name == obj.spec.node_pool.name else POOL_NAME
 
 
+def _pool_name_form(pool: SliceNodePool) -> str | None:
+    return None if re.fullmatch(_POOL_NAME, pool.name) else POOL_NAME_FORM.format(name=pool.name)
+
+
 def _slice_flex_start(spec: SliceSpec) -> str | None:
     if spec.offer.type is OfferType.FLEX_START and spec.accelerator in _WITHOUT_FLEX:
         return SLICE_NO_FLEX_START.format(name=spec.accelerator)
@@ -213,6 +219,15 @@ SLICE_RULES: Final = (
         cel="self.metadata.name == self.spec.nodePool.name",
         message=POOL_NAME,
         check=_pool_name,
+    ),
+    Rule(
+        id="pool-name",
+        at=("spec.nodePool",),
+        field=".name",
+        cel=f"self.name.matches({cel_string(_POOL_NAME)})",
+        message="nodePool.name is no name of a node pool: lower-case letters, digits and dashes, at most 40",
+        message_expression=cel_text(POOL_NAME_FORM, name="self.name"),
+        check=_pool_name_form,
     ),
     *SHAPE_EXISTS,
     *_settings_rules(OfferType.RESERVATION, at="spec.offer"),

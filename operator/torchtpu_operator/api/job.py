@@ -205,8 +205,9 @@ class JobSpec(ApiModel):
     )
     queue_deadline_seconds: int | None = Field(
         default=None,
-        description="Longest single wait for the limits of the class, or for a class that is paused, in seconds; then "
-        "the job fails. Its clock starts with each such wait. Unset: no end. Example: 86400.",
+        description="Longest single wait for the limits of the class, for a class that is paused, for a ResourceQuota of "
+        "the namespace, or for a queue, in seconds; then the job fails. Its clock starts with each such wait. Unset: no "
+        "end. Example: 86400.",
         ge=1,
         le=constants.MAX_INT,
     )

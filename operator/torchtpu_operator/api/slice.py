@@ -59,9 +59,7 @@ class SliceNodePool(NodePoolTemplate):
 
     name: str = Field(
         description="Name of the node pool, the same as metadata.name.",
-        min_length=1,
-        max_length=40,
-        pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$",
+        max_length=253,
     )
     managed: bool = Field(
         default=True, description="False for an adopted pool, which is never written to and never deleted."

@@ -293,6 +293,32 @@ def test_a_refusal_is_told_in_its_own_words_once_and_tried_ever_less_often(
     assert waits[0] < waits[1] < waits[2]
 
 
+QUOTA = a_failure(FailureClass.QUOTA, call="POST pods", message="exceeded quota: small")
+# sentence -> the case; each waits for something that somebody else gives
+QUEUED = {
+    "a quota of the namespace": Case(given=a_job(queue_deadline_seconds=60), outcomes=(QUOTA,), want=NOTHING),
+    "Kueue": Case(
+        given=a_job(queue_deadline_seconds=60).meta(labels={"kueue.x-k8s.io/queue-name": "team"}), want=NOTHING
+    ),
+}
+
+
+@pytest.mark.parametrize("case", QUEUED.values(), ids=QUEUED)
+def test_the_clock_of_the_queue_runs_before_the_job_is_admitted(case: Case) -> None:
+    began = planned(case)
+    status = began.status.model_copy(update={"queued_at": at(-60)})
+    ended = planned(dataclasses.replace(case, given=case.given.of_status(status)))
+    assert (began.status.queued_at, seen(began).phase, began.look_again is not None) == (NOW, "Pending", True)
+    assert (began.look_again or 0) <= 60
+    assert (seen(ended).reason, ended.actions) == ("QueueDeadlineExceeded", ())
+
+
+def test_a_quota_that_is_freed_stops_the_clock() -> None:
+    given = a_job(queue_deadline_seconds=60).resolved().status(queued_at=at(-30))
+    plan = planned(Case(given=given, outcomes=(Performed(call="DryRun"),), want=NOTHING))
+    assert (plan.status.queued_at, plan.status.demand.slices) == (None, 1)
+
+
 def test_after_the_back_off_it_is_tried_again_and_success_clears_the_stall() -> None:
     refusal = a_failure(FailureClass.INVALID, call="POST rayclusters", message=WEBHOOK)
     plan = planned(Case(given=a_job().resolved(), outcomes=(refusal,), want=NOTHING))

@@ -6,6 +6,7 @@ from torchtpu_operator.api.rules import violations
 from torchtpu_operator.plan.actions import DryRun
 from torchtpu_operator.plan.allocation.grant import selects
 from torchtpu_operator.plan.job import refusal
+from torchtpu_operator.plan.job.capacity import queued_too_long
 from torchtpu_operator.plan.job.class_fit import limits_fit, offers_fit, ray_fits
 from torchtpu_operator.plan.job.draft import Draft
 from torchtpu_operator.plan.job.host_fit import too_large
@@ -22,6 +23,7 @@ def admitted(draft: Draft) -> bool:
     if problem is not None:
         reason, message = problem
         _stall(draft, reason, message)
+        queued_too_long(draft, message, queued=reason is Reason.QUEUEING_UNSUPPORTED)
         return False
     if _namespace_unknown(draft):
         text = f"waiting to see the labels of namespace {draft.job.metadata.namespace}, which its class asks for"
@@ -41,11 +43,15 @@ def admitted(draft: Draft) -> bool:
         return False
     for outcome in draft.observed.outcomes:
         if isinstance(outcome, Performed) and outcome.call == "DryRun":
-            draft.set(admitted_hash=manifests.spec_hash, retry=None)
+            draft.set(admitted_hash=manifests.spec_hash, retry=None, queued_at=None)
             return True
         if isinstance(outcome, CallFailed):
             refusal.record(draft, outcome)
     _say(draft)
+    retry = draft.status.retry
+    quota = retry is not None and retry.reason == Reason.QUOTA_EXCEEDED
+    if queued_too_long(draft, retry.message if retry is not None else "", queued=quota):
+        return False
     if not draft.backing_off():
         draft.act(DryRun(manifests=manifests.dry_run(), config_maps=manifests.config_maps()))
     return False

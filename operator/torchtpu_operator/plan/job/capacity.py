@@ -8,7 +8,7 @@ from torchtpu_operator.plan.job.draft import Draft, sequence_of
 
 MAX_SLICE_MESSAGE = 256  # bytes; sixteen of them are in one status, and the slice has the whole text
 HOLDING_NONE = {JobPhase.SUSPENDED, JobPhase.SUCCEEDED, JobPhase.FAILED}
-QUEUE_REASONS = {Reason.WAITING_FOR_LIMITS, Reason.CLASS_PAUSED, Reason.QUEUEING_UNSUPPORTED}
+QUEUE_REASONS = {Reason.WAITING_FOR_LIMITS, Reason.CLASS_PAUSED}
 
 FOR_A_PERSON = {Reason.INVALID_REQUEST, Reason.NO_MATCHING_OFFER}  # waiting alone will not help
 
@@ -108,15 +108,23 @@ def waiting(draft: Draft, *, restarting: bool) -> None:
     draft.condition(ConditionType.SLICES_READY, False, reason, message)
     held = bool(draft.held)
     phase = JobPhase.RESTARTING if restarting else JobPhase.PROVISIONING if held else JobPhase.PENDING
-    queued = draft.status.queued_at or draft.now if reason in QUEUE_REASONS else None
-    draft.set(queued_at=queued)
     draft.phase(phase, reason, message, stalled=not held and reason in FOR_A_PERSON)
-    if draft.overdue(queued, draft.spec.queue_deadline_seconds):
-        text = f"waited {draft.spec.queue_deadline_seconds} s (spec.queueDeadlineSeconds): {message}"
-        draft.finish(ConditionType.FAILED, Reason.QUEUE_DEADLINE_EXCEEDED, text)
-    elif draft.overdue(draft.demand.first_request_at, draft.spec.capacity_deadline_seconds):
+    if queued_too_long(draft, message, queued=reason in QUEUE_REASONS):
+        return
+    if draft.overdue(draft.demand.first_request_at, draft.spec.capacity_deadline_seconds):
         text = f"no capacity within {draft.spec.capacity_deadline_seconds} s (spec.capacityDeadlineSeconds): {message}"
         draft.finish(ConditionType.FAILED, Reason.CAPACITY_DEADLINE_EXCEEDED, text)
+
+
+def queued_too_long(draft: Draft, message: str, *, queued: bool) -> bool:
+    """The clock of queueDeadlineSeconds: it runs while the job is `queued`, and ends the job."""
+    since = (draft.status.queued_at or draft.now) if queued else None
+    draft.set(queued_at=since)
+    if not draft.overdue(since, draft.spec.queue_deadline_seconds):
+        return False
+    text = f"waited {draft.spec.queue_deadline_seconds} s (spec.queueDeadlineSeconds): {message}"
+    draft.finish(ConditionType.FAILED, Reason.QUEUE_DEADLINE_EXCEEDED, text)
+    return True
 
 
 def _why(draft: Draft) -> tuple[Reason, str]:
