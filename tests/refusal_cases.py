@@ -142,6 +142,17 @@ JOBS: dict[str, tuple[Document, Said]] = {
         )
         for name in ("ray.io/overwrite-container-cmd", "torchtpu.dev/job")
     },
+    "a restart policy of the container": (
+        job(worker={"template": pod(containers=[{"name": "ray", "restartPolicy": "Always"}])}),
+        (
+            "spec.worker.template.spec.containers: restartPolicy is set by the operator, so that a lost host rebuilds its "
+            "whole slice: leave it unset",
+        ),
+    ),
+    "a sidecar that starts first": (
+        job(template=pod(initContainers=[{"name": "proxy", "image": "a", "restartPolicy": "Always"}])),
+        (),
+    ),
     "annotations of others": (
         job(template={"metadata": {"annotations": {"gke-gcsfuse/volumes": "true", "cloud.google.com/a": "b"}}}),
         (),

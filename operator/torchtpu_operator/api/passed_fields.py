@@ -54,7 +54,6 @@ CONTAINER: Final = (
     "ports",
     "readinessProbe",
     "resizePolicy",
-    "restartPolicy",
     "restartPolicyRules",
     "securityContext",
     "startupProbe",

@@ -119,6 +119,12 @@ class ContainerOverlay(OpenModel):
         description="Arguments of an added container; not for `ray`, whose start command is KubeRay's.",
         max_length=64,
     )
+    restart_policy: str | None = Field(
+        default=None,
+        description="Always makes an init container a sidecar, which runs as long as the pod; not for `ray`, whose hosts "
+        "are restarted together. Example: Always.",
+        max_length=16,
+    )
     env: tuple[EnvVar, ...] | None = Field(
         default=None,
         description="Environment variables; an entry of the same name replaces the operator's default. Example: [{name: "

@@ -69,6 +69,10 @@ def _restart_policy(template: PodTemplate) -> str | None:
     return RESTART_POLICY if template.spec and template.spec.restart_policy is not None else None
 
 
+def _container_restart(template: PodTemplate) -> str | None:
+    return RESTART_POLICY if any(each.restart_policy is not None for each in _main(template)) else None
+
+
 def _start_command(template: PodTemplate) -> str | None:
     taken = any(container.command is not None or container.args is not None for container in _main(template))
     return START_COMMAND if taken else None
@@ -178,6 +182,15 @@ def template_rules(*, everywhere: tuple[str, ...], workers: tuple[str, ...]) -> 
             cel="!has(self.spec) || !has(self.spec.restartPolicy)",
             message=RESTART_POLICY,
             check=_restart_policy,
+            reason=FORBIDDEN,
+        ),
+        Rule(
+            id="template-container-restart",
+            at=everywhere,
+            field=".spec.containers",
+            cel=f"{_NO_CONTAINERS} || {_CONTAINERS}.all(c, c.name != 'ray' || !has(c.restartPolicy))",
+            message=RESTART_POLICY,
+            check=_container_restart,
             reason=FORBIDDEN,
         ),
         Rule(
