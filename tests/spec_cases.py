@@ -157,6 +157,10 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
         job(topology=" 4x4"),
         (f'spec.topology: topology " 4x4" {_NOT_TOPOLOGY}: did you mean "4x4"?',),
     ),
+    "a cube in capitals and in the wrong order": (
+        job(accelerator="v5p", topology="16X8X8"),
+        (f'spec.topology: topology "16X8X8" {_NOT_TOPOLOGY}: did you mean "8x8x16"?',),
+    ),
     "a topology with a star": (
         job(topology="4*4"),
         (f'spec.topology: topology "4*4" {_NOT_TOPOLOGY}: did you mean "4x4"?',),
@@ -581,8 +585,40 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
 
 def generated() -> Iterator[tuple[str, Document]]:
     """Many more objects, about which apiserver and Python must merely say the same."""
-    topologies = ["", "0x4", "04x4", "4x", "x4", "4x4x4x4", "10000x1", "4x4 ", "４x4", "8x4", "64x64", "4,4", "4 x 4"]
-    cubes = ["4x4x4", "4x4x8", "8x4x4", "4x6x8", "2x4x8", "4x4x60", "16x16x16", "16x16x36", "16x16x40", "4x4x576"]
+    topologies = [
+        "",
+        "0x4",
+        "04x4",
+        "4x",
+        "x4",
+        "4x4x4x4",
+        "10000x1",
+        "4x4 ",
+        "４x4",
+        "8x4",
+        "64x64",
+        "4,4",
+        "4 x 4",
+        "8X4",
+        "2*8",
+    ]
+    cubes = [
+        "8X4x4",
+        "12*8*4",
+        "4X6X8",
+        "9999x9999x9999",
+        "9999 x 4 x 4",
+        "4x4x4",
+        "4x4x8",
+        "8x4x4",
+        "4x6x8",
+        "2x4x8",
+        "4x4x60",
+        "16x16x16",
+        "16x16x36",
+        "16x16x40",
+        "4x4x576",
+    ]
     for name, generation in CATALOGUE.items():
         for topology in (*generation.shapes, *topologies, *cubes):
             yield f"{name} {topology!r}", job(accelerator=name, topology=topology)

@@ -116,22 +116,38 @@ def _topology_message() -> str:
     tidy = _T
     for wrong, right in messages.TOPOLOGY_TYPOS:
         tidy += f".replace({cel_string(wrong)}, {cel_string(right)})"
-    low, high, total = f"{_EDGES}.min()", f"{_EDGES}.max()", f"{_EDGES}.sum()"
-    pair = f"'%dx%d'.format([{low}, {high}])"
-    triple = f"'%dx%dx%d'.format([{low}, {total} - {low} - {high}, {high}])"
-    ordered = f"({_EDGES}.size() == 2 ? {pair} : {triple})"
     words = cel_map({name: messages.available(gen) for name, gen in CATALOGUE.items()})
+    none = cel_text(messages.NO_SUCH_TOPOLOGY, accelerator=_A, topology=_T, available=f"{words}[{_A}]")
     count, counts = f"({_A} + '-' + {_T})", cel_map(messages.chip_counts())
     return (
         f"!{_T}.matches({_FORM}) ? ({count} in {counts}"
         f" ? {cel_text(messages.TYPO_IN_TOPOLOGY, topology=_T, meant=f'{counts}[{count}]')}"
-        f" : {tidy}.matches({_FORM})"
-        f" ? {cel_text(messages.TYPO_IN_TOPOLOGY, topology=_T, meant=tidy)}"
-        f" : {cel_text(messages.MALFORMED_TOPOLOGY, topology=_T)})"
-        f" : '%s %s'.format([{_A}, {ordered}]) in {cel_map(_EXPLICIT)}"
-        f" ? {cel_text(messages.MEANT_TOPOLOGY, accelerator=_A, topology=_T, meant=ordered)}"
-        f" : {cel_text(messages.NO_SUCH_TOPOLOGY, accelerator=_A, topology=_T, available=f'{words}[{_A}]')}"
+        f" : !{tidy}.matches({_FORM}) ? {cel_text(messages.MALFORMED_TOPOLOGY, topology=_T)}"
+        f" : {_is_sold(tidy)}"
+        f" ? {cel_text(messages.TYPO_IN_TOPOLOGY, topology=_T, meant=_ordered(tidy))} : {none})"
+        f" : {_is_sold(_T)}"
+        f" ? {cel_text(messages.MEANT_TOPOLOGY, accelerator=_A, topology=_T, meant=_ordered(_T))} : {none}"
     )
+
+
+def _edges(topology: str) -> str:
+    return f"{topology}.split('x').map(e, int(e))"
+
+
+def _ordered(topology: str) -> str:
+    """As CEL, the topology with the smaller edges first: of three, the middle one is what the others leave."""
+    low, high, total = (f"{_edges(topology)}.{function}()" for function in ("min", "max", "sum"))
+    pair = f"'%dx%d'.format([{low}, {high}])"
+    return f"({_edges(topology)}.size() == 2 ? {pair} : '%dx%dx%d'.format([{low}, {total} - {low} - {high}, {high}]))"
+
+
+def _is_sold(topology: str) -> str:
+    """As CEL, whether the generation has it in whatever order."""
+    cube = (
+        f"({_A} in {cel_map(_CUBES)} && {_edges(topology)}.size() == 3 && {_edges(topology)}.all(e, e % 4 == 0)"
+        f" && [{_edges(topology)}].all(d, d[0] * d[1] * d[2] > 64 && d[0] * d[1] * d[2] <= {cel_map(_CUBES)}[{_A}]))"
+    )
+    return f"('%s %s'.format([{_A}, {_ordered(topology)}]) in {cel_map(_EXPLICIT)} || {cube})"
 
 
 def _chips_per_host(spec: HasShape) -> str | None:

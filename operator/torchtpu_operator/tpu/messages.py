@@ -138,13 +138,17 @@ def unknown_topology(generation: Generation, topology: str) -> str:
         tidy = topology
         for wrong, right in TOPOLOGY_TYPOS:
             tidy = tidy.replace(wrong, right)
-        if re.fullmatch(TOPOLOGY_FORM, tidy):
-            return TYPO_IN_TOPOLOGY.format(topology=topology, meant=tidy)
-        return MALFORMED_TOPOLOGY.format(topology=topology)
-    ordered = "x".join(str(edge) for edge in sorted(int(edge) for edge in topology.split("x")))
-    if ordered in generation.shapes:
-        return MEANT_TOPOLOGY.format(accelerator=generation.name, topology=topology, meant=ordered)
+        if not re.fullmatch(TOPOLOGY_FORM, tidy):
+            return MALFORMED_TOPOLOGY.format(topology=topology)
+        if generation.chips_per_host_choices(_ordered(tidy)):
+            return TYPO_IN_TOPOLOGY.format(topology=topology, meant=_ordered(tidy))
+    elif generation.chips_per_host_choices(_ordered(topology)):
+        return MEANT_TOPOLOGY.format(accelerator=generation.name, topology=topology, meant=_ordered(topology))
     return NO_SUCH_TOPOLOGY.format(accelerator=generation.name, topology=topology, available=available(generation))
+
+
+def _ordered(topology: str) -> str:
+    return "x".join(map(str, sorted(map(int, topology.split("x")))))
 
 
 def choices_in_words(topology: str, choices: Sequence[int]) -> str:
