@@ -342,7 +342,16 @@ def test_resources_of_the_head(asked: dict[str, Any], want: dict[str, Any]) -> N
 
 
 RUNNER = "PYTHONPATH=/opt/torchtpu${PYTHONPATH:+:$PYTHONPATH} python -m torchtpu_runner"
+RAY_S_OWN = {
+    "working_dir": "gs://acme/code.zip",
+    "pip": ["--extra-index-url https://pypi.acme.dev/simple", "einops==0.8.1", "./wheels/acme.whl"],
+    "py_modules": ["gs://acme/lib.zip"],
+    "excludes": ["*.ckpt"],
+    "config": {"setup_timeout_seconds": 1800, "eager_install": False},
+    "from_the_future": {"a": [1, None]},
+}
 SUBMISSIONS = {
+    "Ray's own words pass as they are": (changed(ANY, runtimeEnv=RAY_S_OWN), runner.RUNNER_COMMAND, RAY_S_OWN),
     "PerDevice: the runner": (ANY, RUNNER, {}),
     "Driver: what runs the user's own text": (JOBS["driver-v6e-4x4"], f"{RUNNER}.command", {}),
     "a zip as working directory, and the user's own runtime_env": (
