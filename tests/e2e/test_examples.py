@@ -6,6 +6,12 @@ from typing import Any
 from tests.e2e.operated import Operated, condition, example
 from torchtpu_operator.api.timestamps import parse_time
 
+LONGEST_NAME = "as-long-a-name-as-a-job-may-have-and-a-digit-at-its9"
+RESOLVE = """
+for host in ${TPU_WORKER_HOSTNAMES//,/ }; do getent hosts "$host" > /dev/null; done
+getent hosts "$FQ_RAY_IP" > /dev/null
+echo "all hosts resolve"
+"""
 WORLD, ORDER = "TORCHTPU_WORLD ", "TORCHTPU_ORDER "
 
 
@@ -61,13 +67,18 @@ def test_per_device_trains_on_16_workers_in_physical_order(operated: Operated, n
 def test_two_slices_are_one_world_and_their_workers_go_within_2_s_of_the_end(
     operated: Operated, namespace: str
 ) -> None:
-    operated.apply(*example("hello-v6e-2x4.yaml", namespace=namespace, numSlices=2))
-    job = operated.until_phase(namespace, "hello-v6e-2x4", "Succeeded", seconds=240)
+    """Under the longest name that a job may have: names and DNS are cut from it."""
+    objects = example("hello-v6e-2x4.yaml", namespace=namespace, numSlices=2)
+    [asked] = [each for each in objects if each["kind"] == "TorchTPUJob"]
+    asked["metadata"]["name"] = LONGEST_NAME
+    asked["spec"]["entrypoint"] += RESOLVE
+    operated.apply(*objects)
+    job = operated.until_phase(namespace, LONGEST_NAME, "Succeeded", seconds=240)
     log = _head_log(operated, namespace)
     assert [(each["slice"], each["host"], each["device"]) for each in _line(log, WORLD)["workers"]] == [
         (rank // 8, rank % 8 // 4, rank % 4) for rank in range(16)
     ]
-    assert log.count("] my address is ") == 16
+    assert (log.count("] my address is "), log.count("] all hosts resolve")) == (16, 16)
     cluster = operated.get("raycluster", job["status"]["attempt"]["rayCluster"], namespace=namespace)
     assert cluster is not None, "the head stays for its logs"
     assert [group["replicas"] for group in cluster["spec"]["workerGroupSpecs"]] == [0, 0]
