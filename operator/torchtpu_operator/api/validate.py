@@ -1,6 +1,5 @@
 """A document judged as the apiserver would judge it: schema first, then the rules, both in its words."""
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -10,13 +9,14 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from torchtpu_operator.api import constants
-from torchtpu_operator.api.base import ApiObject, model_in
+from torchtpu_operator.api.base import ApiObject
 from torchtpu_operator.api.crd import structural
 from torchtpu_operator.api.job import TorchTPUJob
 from torchtpu_operator.api.rule import Violation
 from torchtpu_operator.api.rules import violations
 from torchtpu_operator.api.slice import TPUSlice
 from torchtpu_operator.api.slice_class import TPUSliceClass
+from torchtpu_operator.api.unknown_fields import meant, nearest
 
 KINDS: Final[Mapping[str, type[ApiObject]]] = {
     constants.JOB_KIND: TorchTPUJob,
@@ -68,8 +68,8 @@ def model_of(document: Mapping[str, Any]) -> type[ApiObject]:
     kind, version = document.get("kind"), document.get("apiVersion")
     model = KINDS.get(str(kind))
     if model is None:
-        meant = _nearest(str(kind), [*KINDS]) if kind else ""
-        hint = f"did you mean {meant}?" if meant else f"use one of {', '.join(KINDS)}"
+        near = nearest(str(kind), [*KINDS]) if kind else ""
+        hint = f"did you mean {near}?" if near else f"use one of {', '.join(KINDS)}"
         raise InvalidObjectError((Violation(path="kind", message=f'"{kind or ""}" is not known: {hint}'),))
     if version != constants.API_VERSION:
         message = f'"{version or ""}" is not known: use {constants.API_VERSION}'
@@ -163,7 +163,7 @@ def _message(detail: ErrorDetails, path: str, model: type[BaseModel]) -> str:
     if kind == "missing":
         return "Required value"
     if kind == "extra_forbidden":
-        return "unknown field" + _did_you_mean(str(detail["loc"][-1]), _fields_at(model, detail["loc"][:-1]))
+        return "unknown field" + _did_you_mean(meant(str(detail["loc"][-1]), model=model, loc=detail["loc"][:-1]))
     if kind in ("enum", "literal_error"):
         supported = str(context["expected"]).replace(" or ", ", ").replace("'", '"')
         return f"Unsupported value: {value}: supported values: {supported}"
@@ -195,22 +195,5 @@ def _json_type(value: Any) -> str:
     return "null" if value is None else names.get(type(value), "string")
 
 
-def _did_you_mean(name: str, fields: list[str]) -> str:
-    meant = _nearest(name, fields)
-    return f": did you mean {meant}?" if meant else ""
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    by_letters = {each.lower().replace("_", ""): each for each in known}  # num_slices, NumSlices and numslices are one
-    near = difflib.get_close_matches(name.lower().replace("_", ""), [*by_letters], n=1, cutoff=0.6)
-    return by_letters[near[0]] if near else ""
-
-
-def _fields_at(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
-    node: type[BaseModel] | None = model
-    for step in loc:
-        if isinstance(step, int) or node is None:
-            continue
-        field = next((f for name, f in node.model_fields.items() if step in (f.alias, name)), None)
-        node = model_in(field.annotation) if field else None
-    return [field.alias or name for name, field in node.model_fields.items()] if node else []
+def _did_you_mean(field: str) -> str:
+    return f": did you mean {field}?" if field else ""

@@ -1,6 +1,7 @@
 """The keyword arguments of `new()` and `replace()`: the fields of a spec in snake_case, with their types."""
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -14,6 +15,8 @@ from torchtpu_operator.api.job import Budget, Launcher, RuntimeEnv, WorkingDir
 from torchtpu_operator.api.offer import NodePoolTemplate
 from torchtpu_operator.api.pod import EnvVar, PodRole, PodTemplate
 from torchtpu_operator.api.slice_class import AllowedNamespaces, ClassReclaim, JobDefaults, Limits
+from torchtpu_operator.api.unknown_fields import meant
+from torchtpu_operator.api.validate import KINDS
 
 Plain = Mapping[str, Any]
 """A nested object as YAML has it, in camelCase; a typed model does as well."""
@@ -112,13 +115,21 @@ def with_fields(
     for name, value in fields.items():
         field = spec.model_fields.get(name)
         if field is None and name not in ("name", "namespace", "labels", "annotations"):
-            raise TypeError(f"{kind} has no field {name!r}")
+            raise TypeError(f"{kind} has no field {name!r}{_hint(name, kind)}")
         part, key = ("metadata", name) if field is None else ("spec", field.alias or name)
         if value is None:
             parts[part].pop(key, None)
         else:
             parts[part][key] = plain(short.get(name, plain)(value))
     return {"apiVersion": constants.API_VERSION, "kind": kind, **parts}
+
+
+def _hint(name: str, kind: str) -> str:
+    """What `validate()` would say, but spelt as arguments are: `failure_policy.max_restarts`."""
+    found = meant(name, model=KINDS[kind], loc=("spec",)).removeprefix("spec.").removeprefix("metadata.")
+    if not found.startswith("template."):  # pod templates are written as YAML has them
+        found = re.sub("(?<=[a-z])[A-Z]", lambda letter: f"_{letter[0].lower()}", found)
+    return f": did you mean {found}?" if found else ""
 
 
 def documented(options: type, model: type[BaseModel]) -> Callable[[Function], Function]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.spec_cases import JOB, Document, job
+from tests.spec_cases import JOB, Document, job, slice_class
 from torchtpu_operator.api.validate import InvalidObjectError, parse
 
 CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
@@ -32,6 +32,38 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
     "a misspelt field deep inside": (
         job(failurePolicy={"backoff": {"initalSeconds": 1}}),
         ("spec.failurePolicy.backoff.initalSeconds: unknown field: did you mean initialSeconds?",),
+    ),
+    "a field of a nested object, one level too high": (
+        job(noProgressSeconds=900, max_restarts=2),
+        (
+            "spec.noProgressSeconds: unknown field: did you mean spec.failurePolicy.noProgressSeconds?",
+            "spec.max_restarts: unknown field: did you mean spec.failurePolicy.maxRestarts?",
+        ),
+    ),
+    "a field of the spec, one level too low": (
+        job(failurePolicy={"activeDeadlineSeconds": 60}),
+        ("spec.failurePolicy.activeDeadlineSeconds: unknown field: did you mean spec.activeDeadlineSeconds?",),
+    ),
+    "a field of the spec beside it": (
+        {**job(), "numSlices": 2},
+        ("numSlices: unknown field: did you mean spec.numSlices?",),
+    ),
+    "names of other APIs": (
+        job(command=["python"], replicas=2, backoffLimit=3, spot=True, serviceAccountName="trainer"),
+        (
+            "spec.command: unknown field: did you mean spec.entrypoint?",
+            "spec.replicas: unknown field: did you mean spec.numSlices?",
+            "spec.backoffLimit: unknown field: did you mean spec.failurePolicy.maxRestarts?",
+            "spec.spot: unknown field: did you mean spec.sliceClassName, of a class with such an offer?",
+            "spec.serviceAccountName: unknown field: did you mean spec.template.spec.serviceAccountName?",
+        ),
+    ),
+    "a field of an offer, beside the offers": (
+        slice_class(zones=["us-east5-b"], spot=True),
+        (
+            "spec.zones: unknown field: did you mean spec.offers[].zones?",
+            "spec.spot: unknown field",
+        ),
     ),
     "a field like no other": (job(gpu=1), ("spec.gpu: unknown field",)),
     "a float where a whole number or text may be": (

@@ -101,11 +101,25 @@ def test_wrong_types_are_refused_at_once(fields: dict[str, Any], want: str) -> N
     assert str(raised.value) == f"TorchTPUJob llama-ft is invalid:\n  {want}"
 
 
-def test_an_unknown_argument_is_a_type_error() -> None:
+UNKNOWN: dict[str, str] = {
+    "gpus": "",
+    "numSlices": ": did you mean num_slices?",
+    "max_restarts": ": did you mean failure_policy.max_restarts?",
+    "replicas": ": did you mean num_slices?",
+    "serviceAccountName": ": did you mean template.spec.serviceAccountName?",
+}
+
+
+@pytest.mark.parametrize(("name", "hint"), UNKNOWN.items())
+def test_an_unknown_argument_is_a_type_error(name: str, hint: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        new(**{name: 1})
+    assert str(raised.value) == f"TorchTPUJob has no field {name!r}{hint}"
+
+
+def test_an_unknown_argument_of_a_class_is_a_type_error() -> None:
     typo: Any = {"offer": 1}
-    with pytest.raises(TypeError, match="TorchTPUJob has no field 'gpus'"):
-        new(gpus=1)
-    with pytest.raises(TypeError, match="TPUSliceClass has no field 'offer'"):
+    with pytest.raises(TypeError, match=r"TPUSliceClass has no field 'offer': did you mean offers\?"):
         TPUSliceClass.new("x", offers=[], **typo)
 
 
