@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from sim.gke import Settings
 from sim.gke.errors import Code
 from sim.gke.faults import Refusal
@@ -308,3 +310,34 @@ def test_workers_of_another_ray_end_the_job_within_seconds_of_their_start() -> N
             return condition(outside, "Failed"), told_versions, len(outside.creations()), len(outside.ray.submissions)
 
     assert in_virtual_time(live()) == (("True", "WorkerVersionMismatch"), True, 1, 0)
+
+
+# --- what CEL cannot say
+
+STALLED: dict[str, tuple[dict[str, Any], str]] = {
+    "a class that is not there": ({"sliceClassName": "gold"}, "ClassNotFound"),
+    "no image": ({"image": None}, "ImageMissing"),
+    "an offer that the class lacks": ({"offers": ["spot"]}, "NoMatchingOffer"),
+    "more chips than the class gives to one job": ({"numSlices": 8}, "LimitsTooSmall"),
+    "the class's Ray, too old for two slices": ({"numSlices": 2}, "RayVersionUnsupported"),
+    "more than a host has": (
+        {"worker": {"template": {"spec": {"containers": [{"name": "ray", "resources": {"requests": {"cpu": 500}}}]}}}},
+        "InvalidSpec",
+    ),
+    "code that is not there": ({"workingDir": {"configMap": {"name": "code"}}}, "WorkingDirNotFound"),
+}
+
+
+@pytest.mark.parametrize(("spec", "reason"), STALLED.values(), ids=STALLED)
+def test_what_cel_cannot_say_is_told_within_a_second_and_costs_nothing(spec: dict[str, Any], reason: str) -> None:
+    async def live() -> tuple[object, ...]:
+        async with a_cluster() as outside:
+            defaults = {"rayVersion": "2.59.0"} if reason == "RayVersionUnsupported" else {}
+            await outside.prepare(limits={"chipsPerJob": 32}, jobDefaults=defaults)
+            await outside.apply(**spec)
+            await outside.until(lambda: condition(outside, "Stalled")[0] == "True", seconds=1, step=0.1)
+            first = condition(outside, "Stalled")
+            await outside.after(600)
+            return first, condition(outside, "Stalled"), asked(outside), told(outside, reason)
+
+    assert in_virtual_time(live()) == (("True", reason), ("True", reason), [], 1)
