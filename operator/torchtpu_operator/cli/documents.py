@@ -12,9 +12,14 @@ from torchtpu_operator.cli.errors import CommandError
 from torchtpu_operator.sdk.yaml_text import load_documents
 
 
-def read_objects(paths: Sequence[str]) -> list[ApiObject]:
-    """Every object in these files, `-` being stdin. Raises CommandError with everything that is wrong in all of them."""
-    documents = [document for path in paths for document in _documents(path) if not _is_foreign(document)]
+def read_objects(paths: Sequence[str]) -> tuple[list[ApiObject], list[str]]:
+    """Every object of our kinds in these files, and the titles of the others; `-` is stdin.
+
+    Raises CommandError with everything that is wrong in all of them.
+    """
+    documents = [document for path in paths for document in _documents(path)]
+    others = [_title(document) for document in documents if _is_foreign(document)]
+    documents = [document for document in documents if not _is_foreign(document)]
     objects, problems = [], []
     for document in documents:
         try:
@@ -24,7 +29,7 @@ def read_objects(paths: Sequence[str]) -> list[ApiObject]:
             problems += [f"{violation}{whose}" for violation in error.violations]
     if problems:
         raise CommandError(problems)
-    return objects
+    return objects, others
 
 
 def _title(document: Mapping[str, Any]) -> str:

@@ -15,16 +15,20 @@ from torchtpu_operator.cli.documents import read_objects
 from torchtpu_operator.cli.errors import CommandError
 from torchtpu_operator.plan.allocation.grant import is_usable
 from torchtpu_operator.plan.allocation.manifest import build_slice
+from torchtpu_operator.plan.job.admission import queueing
 from torchtpu_operator.plan.job.class_fit import limits_fit, offers_fit, ray_fits
 from torchtpu_operator.plan.job.host_fit import too_large
 from torchtpu_operator.plan.names import installation_id
 from torchtpu_operator.plan.node_pool import build_create_node_pool
 from torchtpu_operator.plan.ray_cluster import ImageMissingError, WorkerPool, build_ray_cluster, shape_of
+from torchtpu_operator.sdk.job import JobShape
 from torchtpu_operator.tpu import Shape
 
 _ZEROS: Final = "00000000-0000-0000-0000-000000000000"
 _DEFAULT_ZONE: Final = "us-east5-b"
 _NAMESPACE: Final = "torchtpu-system"
+_CONVERTED: Final = ("RayJob ", "RayCluster ", "JobSet ", "Job ")
+_CONVERT: Final = "docs/converting.md says what becomes of its fields"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -57,16 +61,20 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> str:
     """The plan as text. Raises CommandError."""
-    job, slice_class = _job_and_class(read_objects(options.filename), zone=options.zone)
+    job, given = _job_and_class(*read_objects(options.filename))
+    slice_class = given or _built_in_class(options.zone or _DEFAULT_ZONE)
     job = job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": options.uid})})
     document = build_plan(job, slice_class, zone=options.zone, parent=_parent(options))
     if options.output == "json":
         return json.dumps(document, indent=2) + "\n"
-    return yaml.safe_dump(document, sort_keys=False, width=120)
+    headline = _headline(job, given, slice_class, zone=options.zone)
+    return headline + yaml.safe_dump(document, sort_keys=False, width=120)
 
 
 def build_plan(job: TorchTPUJob, slice_class: TPUSliceClass, *, zone: str | None, parent: str | None) -> dict[str, Any]:
     """`shape`, `nodePools` and `rayCluster` of a job on the first offer that fits. Raises CommandError."""
+    if problem := queueing(job):
+        raise CommandError([f"metadata.labels: {problem}"])
     shape = shape_of(job)
     offer = _offer(job, slice_class, shape, zone=zone)
     slices = [_slice(job, slice_class, offer, zone or offer.zones[0], index) for index in range(job.spec.num_slices)]
@@ -97,14 +105,34 @@ def build_plan(job: TorchTPUJob, slice_class: TPUSliceClass, *, zone: str | None
     }
 
 
-def _job_and_class(objects: list[ApiObject], *, zone: str | None) -> tuple[TorchTPUJob, TPUSliceClass]:
+def _headline(job: TorchTPUJob, given: TPUSliceClass | None, slice_class: TPUSliceClass, *, zone: str | None) -> str:
+    """What the pages below come to: size and source of the chips, as comments."""
+    shape = shape_of(job)
+    offer = _offer(job, slice_class, shape, zone=zone)
+    place = f"in {zone or offer.zones[0]}"
+    if given is not None:
+        source = f"offer {offer.name} ({offer.type}) of class {given.metadata.name}, {place}"
+    else:
+        wanted = f"TPUSliceClass {job.spec.slice_class_name}" if job.spec.slice_class_name else "TPUSliceClass"
+        source = f"an on-demand offer {place}, assumed: the files have no {wanted}; give it with another -f"
+    return f"# {JobShape(slice=shape, slices=job.spec.num_slices)}\n# from {source}\n"
+
+
+def _job_and_class(objects: list[ApiObject], others: list[str]) -> tuple[TorchTPUJob, TPUSliceClass | None]:
     jobs = [obj for obj in objects if isinstance(obj, TorchTPUJob)]
     classes = [obj for obj in objects if isinstance(obj, TPUSliceClass)]
-    if len(jobs) != 1:
-        raise CommandError([f"-f: expected one TorchTPUJob in the files, found {len(jobs)}"])
+    if not jobs:
+        found = ", ".join(others + [f"{type(each).__name__} {each.metadata.name}" for each in objects]) or "no object"
+        hint = f"; {_CONVERT}" if any(title.startswith(_CONVERTED) for title in others) else ""
+        raise CommandError([f"-f: expected one TorchTPUJob in the files, found {found}{hint}"])
+    if len(jobs) > 1:
+        names = ", ".join(each.metadata.name for each in jobs)
+        raise CommandError(
+            [f"-f: expected one TorchTPUJob in the files, found {len(jobs)} ({names}): plan them one by one"]
+        )
     job = jobs[0]
     if not classes:
-        return job, _built_in_class(zone or _DEFAULT_ZONE)
+        return job, None
     name = job.spec.slice_class_name
     if name is not None:
         fitting = [each for each in classes if each.metadata.name == name]

@@ -52,7 +52,8 @@ class Manifest(ApiObject):
         try:
             found = [document for document in load_documents(text) if document.get("kind") == cls.KIND]
         except ValueError as error:
-            raise InvalidObjectError((Violation(path=name, message=str(error)),)) from error
+            hint = f': to read a file, give Path("{text}")' if _is_file_name(source) else ""
+            raise InvalidObjectError((Violation(path=name, message=f"{error}{hint}"),)) from error
         if len(found) != 1:
             message = f"expected one {cls.KIND}, found {len(found)}"
             raise InvalidObjectError((Violation(path=name, message=message),))
@@ -86,6 +87,10 @@ class Manifest(ApiObject):
         if found := problems(load(document, type(self), about=_about(document)), document):
             raise InvalidObjectError(found, about=_about(document))
         return self
+
+
+def _is_file_name(source: str | Path) -> bool:
+    return isinstance(source, str) and "\n" not in source and source.endswith((".yaml", ".yml", ".json"))
 
 
 def _about(document: Mapping[str, Any]) -> str:

@@ -72,7 +72,7 @@ def load_documents(text: str) -> list[dict[str, Any]]:
     try:
         documents = list(yaml.load_all(text, Loader=_Loader))
     except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {' '.join(str(error).split())}") from error
+        raise ValueError(f"not YAML: {_where_and_why(error)}") from error
     found: list[dict[str, Any]] = []
     while documents:
         document = documents.pop(0)
@@ -83,6 +83,13 @@ def load_documents(text: str) -> list[dict[str, Any]]:
         elif document is not None:
             raise ValueError(f"expected an object with apiVersion and kind, found {type(document).__name__}")
     return found
+
+
+def _where_and_why(error: yaml.YAMLError) -> str:
+    if not isinstance(error, yaml.MarkedYAMLError) or (mark := error.problem_mark or error.context_mark) is None:
+        return " ".join(str(error).split())
+    why = ", ".join(part for part in (error.context, error.problem) if part)
+    return f"line {mark.line + 1}, column {mark.column + 1}: {why}"
 
 
 def _with_text_keys(value: Any) -> Any:

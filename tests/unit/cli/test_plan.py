@@ -92,6 +92,43 @@ def test_yaml_says_the_same_as_json(tmp_path: Path, capsys: Capture) -> None:
     assert (yaml.safe_load(text), "&id" in text) == (as_json, False)
 
 
+HEADLINES: dict[str, tuple[list[Document], list[str], list[str]]] = {
+    "no class": (
+        [job(numSlices=2)],
+        ["--zone", "us-east5-c"],
+        [
+            "# 2 x v6e 4x4: 32 chips on 8 ct6e-standard-4t hosts, 32 workers",
+            "# from an on-demand offer in us-east5-c, assumed: the files have no TPUSliceClass; give it with another -f",
+        ],
+    ),
+    "a class that is not in the files": (
+        [job(sliceClassName="spot")],
+        [],
+        [
+            "# v6e 4x4: 16 chips on 4 ct6e-standard-4t hosts, 16 workers",
+            "# from an on-demand offer in us-east5-b, assumed: the files have no TPUSliceClass spot; give it with another -f",
+        ],
+    ),
+    "a class": (
+        [job(), offer(name="cheap", type="Spot", zones=["us-east5-a", "us-east5-b"])],
+        [],
+        [
+            "# v6e 4x4: 16 chips on 4 ct6e-standard-4t hosts, 16 workers",
+            "# from offer cheap (Spot) of class default, in us-east5-a",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("documents", "argv", "want"), HEADLINES.values(), ids=HEADLINES)
+def test_yaml_begins_with_size_and_source(
+    tmp_path: Path, capsys: Capture, documents: list[Document], argv: list[str], want: list[str]
+) -> None:
+    assert main(["plan", "-f", write(tmp_path, *documents), *argv]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [*want, "shape:"]
+
+
 def test_uid_decides_the_names(tmp_path: Path, capsys: Capture) -> None:
     path = write(tmp_path, job())
     zeros, again, other = (
@@ -169,8 +206,25 @@ ERRORS: dict[str, tuple[list[Document], list[str], list[str]]] = {
             "and torch_tpu"
         ],
     ),
-    "no job": ([slice_class()], [], ["-f: expected one TorchTPUJob in the files, found 0"]),
-    "two jobs": ([job(), job(name="other")], [], ["-f: expected one TorchTPUJob in the files, found 2"]),
+    "no job": ([slice_class()], [], ["-f: expected one TorchTPUJob in the files, found TPUSliceClass default"]),
+    "nothing": ([], [], ["-f: expected one TorchTPUJob in the files, found no object"]),
+    "what is to be converted": (
+        [{"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "llama"}}],
+        [],
+        [
+            "-f: expected one TorchTPUJob in the files, found RayJob llama; docs/converting.md says what becomes of its fields"
+        ],
+    ),
+    "two jobs": (
+        [job(), job(name="other")],
+        [],
+        ["-f: expected one TorchTPUJob in the files, found 2 (llama-ft, other): plan them one by one"],
+    ),
+    "a queue of Kueue": (
+        [{**job(), "metadata": {"name": "llama-ft", "labels": {"kueue.x-k8s.io/queue-name": "q"}}}],
+        [],
+        ["metadata.labels: label kueue.x-k8s.io/queue-name is set, and Kueue is not integrated yet: remove it"],
+    ),
     "a Ray of the class that is too old for several slices": (
         [job(numSlices=2), slice_class(jobDefaults={"rayVersion": "2.59.0"})],
         [],
@@ -232,12 +286,18 @@ def test_file_that_is_not_there(tmp_path: Path, capsys: Capture) -> None:
     assert refused(capsys, "-f", f"{tmp_path}/none.yaml") == [f"{tmp_path}/none.yaml: No such file or directory"]
 
 
-@pytest.mark.parametrize("text", ["a: [", "- 1", "\t"])
-def test_file_that_is_no_object(tmp_path: Path, capsys: Capture, text: str) -> None:
+NO_OBJECT: dict[str, str] = {
+    "a: [b\n": "not YAML: line 2, column 1: while parsing a flow sequence, expected ',' or ']', but got '<stream end>'",
+    "- 1": "expected an object with apiVersion and kind, found list",
+    "\t": "not YAML: line 1, column 1: while scanning for the next token, found character '\\t' that cannot start any token",
+}
+
+
+@pytest.mark.parametrize(("text", "want"), NO_OBJECT.items())
+def test_file_that_is_no_object(tmp_path: Path, capsys: Capture, text: str, want: str) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(text)
-    lines = refused(capsys, "-f", str(path))
-    assert (len(lines), lines[0].startswith(f"{path}: ")) == (1, True)
+    assert refused(capsys, "-f", str(path)) == [f"{path}: {want}"]
 
 
 def test_stdin_and_a_list(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,14 @@ def test_a_shape_that_does_not_exist() -> None:
 YAML: dict[str, tuple[str, str]] = {
     "nothing": ("", "YAML: expected one TorchTPUJob, found 0"),
     "two": (2 * f"---\n{yaml.safe_dump(job())}", "YAML: expected one TorchTPUJob, found 2"),
-    "not YAML": ("a: [", "YAML: not YAML: while parsing a flow node expected the node content, but found"),
+    "not YAML": (
+        "a: [",
+        "YAML: not YAML: line 1, column 5: while parsing a flow node, expected the node content, but found",
+    ),
+    "the name of a file": (
+        "jobs/job.yaml",
+        'YAML: expected an object with apiVersion and kind, found str: to read a file, give Path("jobs/job.yaml")',
+    ),
     "a list": ("- a", "YAML: expected an object with apiVersion and kind, found list"),
     "another version": (
         yaml.safe_dump({**job(), "apiVersion": "torchtpu.dev/v1"}),

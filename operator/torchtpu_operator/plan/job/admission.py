@@ -1,6 +1,6 @@
 """What must hold before anything is spent: class, image, rules, KubeRay, and a server-side dry run of the manifests."""
 
-from torchtpu_operator.api import ConditionType, JobPhase, Reason
+from torchtpu_operator.api import ConditionType, JobPhase, Reason, TorchTPUJob
 from torchtpu_operator.api.job_status import ResolvedJob
 from torchtpu_operator.api.rules import violations
 from torchtpu_operator.plan.actions import DryRun
@@ -71,6 +71,13 @@ def _say(draft: Draft) -> None:
         draft.phase(JobPhase.PENDING, reason, retry.message)
 
 
+def queueing(job: TorchTPUJob) -> str | None:
+    """Why a job that is to be queued elsewhere does not start, or None."""
+    if KUEUE_QUEUE_LABEL not in job.metadata.labels:
+        return None
+    return f"label {KUEUE_QUEUE_LABEL} is set, and Kueue is not integrated yet: remove it"
+
+
 def _namespace_unknown(draft: Draft) -> bool:
     """A class that is for some namespaces is for none that we have not seen."""
     class_ = draft.observed.slice_class
@@ -90,11 +97,8 @@ def _problem(draft: Draft) -> tuple[Reason, str] | None:
     job, spec, class_ = draft.job, draft.spec, draft.observed.slice_class
     if found := violations(job):
         return Reason.INVALID_SPEC, "; ".join(str(violation) for violation in found)
-    if KUEUE_QUEUE_LABEL in job.metadata.labels:
-        return (
-            Reason.QUEUEING_UNSUPPORTED,
-            f"label {KUEUE_QUEUE_LABEL} is set, and Kueue is not integrated yet: remove it",
-        )
+    if queue := queueing(job):
+        return Reason.QUEUEING_UNSUPPORTED, queue
     if class_ is None:
         return _no_class(draft)
     name = class_.metadata.name
