@@ -51,8 +51,25 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{- /* Fails with all that is missing of the cluster's address, not with one after the other. */ -}}
+{{- define "torchtpu.requireCluster" -}}
+{{- $missing := list -}}
+{{- range $name := list "project" "location" "cluster" -}}
+{{- if not (get $.Values.gke $name) -}}{{- $missing = append $missing (printf "gke.%s" $name) -}}{{- end -}}
+{{- end -}}
+{{- if $missing -}}
+{{- fail (printf "%s: required, the GKE cluster that this chart is installed into: --set gke.project=PROJECT,gke.location=us-east5,gke.cluster=NAME" (join ", " $missing)) -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* Zones of the default class as JSON {"zones": [...]}. */ -}}
 {{- define "torchtpu.defaultZones" -}}
+{{- $region := regexReplaceAll "-[a-z]$" .Values.gke.location "" -}}
+{{- range .Values.defaultClass.zones -}}
+{{- if ne $region (regexReplaceAll "-[a-z]$" . "") -}}
+{{- fail (printf "defaultClass.zones: %s is not in %s, the region of gke.location: the cluster can have node pools in its own region only" . $region) -}}
+{{- end -}}
+{{- end -}}
 {{- if .Values.defaultClass.zones -}}
 {{- dict "zones" .Values.defaultClass.zones | toJson -}}
 {{- else if regexMatch "-[a-z]$" .Values.gke.location -}}

@@ -144,9 +144,18 @@ def test_everything_with_a_namespace_is_in_the_release_s() -> None:
 
 GKE = VALUES["gke"]
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "no project": ({"gke": GKE | {"project": ""}}, "gke.project: the project of this GKE cluster"),
-    "no location": ({"gke": GKE | {"location": ""}}, "gke.location: the region or zone"),
-    "no cluster": ({"gke": GKE | {"cluster": ""}}, "gke.cluster: the name of this GKE cluster"),
+    "no project": ({"gke": GKE | {"project": ""}}, " gke.project: required, the GKE cluster that"),
+    "no location": ({"gke": GKE | {"location": ""}}, " gke.location: required, the GKE cluster that"),
+    "no cluster": ({"gke": GKE | {"cluster": ""}}, " gke.cluster: required, the GKE cluster that"),
+    "nothing": ({"gke": {}}, " gke.project, gke.location, gke.cluster: required, the GKE cluster that"),
+    "a zone of another region": (
+        {"defaultClass": {"zones": ["us-east5-b", "us-west4-a"]}},
+        "defaultClass.zones: us-west4-a is not in us-east5, the region of gke.location",
+    ),
+    "a zone of another region than the cluster's zone": (
+        {"gke": GKE | {"location": "us-east5-a"}, "defaultClass": {"zones": ["us-east4-a"]}},
+        "defaultClass.zones: us-east4-a is not in us-east5, the region of gke.location",
+    ),
     "a region and no zones": (
         {"defaultClass": {"zones": []}},
         'gke.location "us-east5" is a region, so name the zones that the default class may use',
