@@ -210,6 +210,21 @@ CLASSES: dict[str, tuple[Document, Said]] = {
             "its project as project",
         ),
     ),
+    **{
+        f"a reservation whose {field} is a path": (
+            offer(type="Reservation", reservation={"name": "r", "block": "b", field: f"projects/acme/{'x' * 60}"}),
+            (f"spec.offers[0].reservation.{field}: {field} is an ID and no path: write its last part alone",),
+        )
+        for field in ("project", "block", "subBlock")
+    },
+    "nodes with an account of Kubernetes'": (
+        slice_class(nodePool={"serviceAccount": "tpu-nodes"}),
+        (
+            'spec.nodePool.serviceAccount: serviceAccount "tpu-nodes" is no e-mail address of a Google service account: '
+            "write tpu-nodes@<project>.iam.gserviceaccount.com, or leave it unset for the cluster's default",
+        ),
+    ),
+    "nodes with the default account, said so": (slice_class(nodePool={"serviceAccount": "default"}), ()),
     "a reservation in capitals": (
         offer(type="Reservation", reservation={"name": "V6E"}),
         (f"spec.offers[0].reservation.name: {_RESERVATION_NAME}",),

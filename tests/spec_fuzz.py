@@ -41,6 +41,7 @@ _GOOD: Final[dict[str, list[Any]]] = {
     "zones": [["us-east5-b"], ["a", "b", "a"], ["us-south1-ai1b"]],
     "controllerName": ["torchtpu.dev/operator", "a/b/c"],
     "resourceLabels": [{}, {"cost-center": "ml", "a_1": ""}],
+    "serviceAccount": ["default", "a@b.iam.gserviceaccount.com"],
     "taints": [[], [{"key": "team", "value": "ml", "effect": "NoSchedule"}]],
     "matchExpressions": [
         [],
@@ -83,6 +84,8 @@ _WRONG: Final[dict[str, list[Any]]] = {
     "sliceClassName": ["Default", "a b", "..", "a/b", "a\n"],
     "priorityClassName": ["", "../a", "a_b"],
     "zones": [["us-east5"], ["US-EAST5-B"], [""], ["us-east5-b\n"], ["ü"], []],
+    "serviceAccount": ["", "nodes", "@"],
+    "project": ["acme", "projects/acme", "/"],
     "controllerName": ["", "me", "a/", "A.b/c", "a/b\n", "ü/a"],
     "managedBy": ["", "me", "/a", "a//b", "a/ü"],
     "resourceLabels": [{"Cost": "a"}, {"a": "B"}, {"": "a"}, {"torchtpu-slice": "x"}, {"a\n": ""}],

@@ -55,13 +55,13 @@ class Reservation(ApiModel):
     project: str | None = Field(
         default=None,
         description="Project that owns it, if it is shared from another one. Unset: the cluster's.",
-        max_length=63,
+        max_length=253,
     )
     block: str | None = Field(
-        default=None, description="Block of the reservation, to stay within it. Unset: any.", max_length=63
+        default=None, description="Block of the reservation, to stay within it. Unset: any.", max_length=253
     )
     sub_block: str | None = Field(
-        default=None, description="Sub-block of that block. Unset: any. Needs block.", max_length=63
+        default=None, description="Sub-block of that block. Unset: any. Needs block.", max_length=253
     )
     chips: int | None = Field(
         default=None,

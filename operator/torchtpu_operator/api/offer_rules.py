@@ -1,6 +1,7 @@
 """Rules about what a class names: zones, reservations, prices, selectors, taints. GKE would say no to these much later."""
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from torchtpu_operator.api.constants import GROUP, TPU_RESOURCE
@@ -28,6 +29,11 @@ POLICY_NAME: Final = (
 )
 RESERVATION_PATH: Final = "name is the name of the reservation, not its path: write {name}, and its project as project"
 RESERVATION_NAME: Final = "name must be the name of a reservation: lower-case letters, digits and dashes, at most 63"
+RESERVATION_PART: Final = "{field} is an ID and no path: write its last part alone"
+SERVICE_ACCOUNT: Final = (
+    'serviceAccount "{account}" is no e-mail address of a Google service account: write {account}@<project>.iam.'
+    "gserviceaccount.com, or leave it unset for the cluster's default"
+)
 SUB_BLOCK: Final = "subBlock needs block"
 RESOURCE_LABEL: Final = (
     'resourceLabels: "{key}" is no label of a virtual machine: at most 63 lower-case letters, digits, dashes and '
@@ -91,6 +97,20 @@ def _reservation_name(reservation: Reservation) -> str | None:
     return RESERVATION_PATH.format(name=name.rpartition("/")[2]) if "/" in name else RESERVATION_NAME
 
 
+def _part(attribute: str, field: str) -> Callable[[Reservation], str | None]:
+    def check(reservation: Reservation) -> str | None:
+        part = getattr(reservation, attribute)
+        return RESERVATION_PART.format(field=field) if part is not None and "/" in part else None
+
+    return check
+
+
+def _service_account(template: NodePoolTemplate) -> str | None:
+    account = template.service_account
+    fine = account is None or account == "default" or "@" in account
+    return None if fine else SERVICE_ACCOUNT.format(account=account)
+
+
 def _sub_block(reservation: Reservation) -> str | None:
     return SUB_BLOCK if reservation.sub_block is not None and reservation.block is None else None
 
@@ -146,6 +166,17 @@ def reservation_rules(at: str) -> tuple[Rule, ...]:
                 f" : {cel_string(RESERVATION_NAME)}"
             ),
             check=_reservation_name,
+        ),
+        *(
+            Rule(
+                id=f"reservation-{field}-path",
+                at=(at,),
+                field=f".{field}",
+                cel=f"!has(self.{field}) || !self.{field}.contains('/')",
+                message=RESERVATION_PART.format(field=field),
+                check=_part(attribute, field),
+            )
+            for field, attribute in (("project", "project"), ("block", "block"), ("subBlock", "sub_block"))
         ),
         Rule(
             id="reservation-sub-block",
@@ -223,6 +254,15 @@ _WRONG_KEY: Final = f"!k.matches({cel_string(_VM_LABEL)}) || k.startsWith('torch
 _WRONG_VALUE: Final = f"!{_VM_LABELS}[k].matches({cel_string(_VM_LABEL_VALUE)})"
 
 NODE_POOL_RULES: Final = (
+    Rule(
+        id="service-account",
+        at=("spec.nodePool",),
+        field=".serviceAccount",
+        cel="!has(self.serviceAccount) || self.serviceAccount == 'default' || self.serviceAccount.contains('@')",
+        message="serviceAccount is no e-mail address of a Google service account",
+        message_expression=cel_text(SERVICE_ACCOUNT, account="self.serviceAccount"),
+        check=_service_account,
+    ),
     Rule(
         id="resource-labels",
         at=("spec.nodePool",),
