@@ -25,6 +25,7 @@ def _selector(**need: Any) -> dict[str, Any]:
 
 _VERSION = "is not a version of Ray: write its three numbers, for example 2.60.0"
 _ZONE = "is not a zone: write lower-case letters, digits and dashes, for example us-east5-b"
+_IMAGE = "is not the name of an image: write registry/path:tag, without https:// and spaces"
 _VALUES = "operator In and NotIn need values, Exists and DoesNotExist take none"
 _OPERATOR = "operator must be one of In, NotIn, Exists, DoesNotExist"
 _CODES = "spec.failurePolicy.rules[0].onExitCodes.values"
@@ -39,6 +40,14 @@ JOBS: dict[str, tuple[Document, Said]] = {
     **{
         f"Ray {written!r}": (job(rayVersion=written), (f'spec.rayVersion: rayVersion "{written}" {_VERSION}',))
         for written in ("2.60", "v2.60.0", "latest", "")
+    },
+    **{
+        f"the image {written!r}": (job(image=written), (f'spec.image: image "{written}" {_IMAGE}',))
+        for written in ("https://gcr.io/acme/ray:1", "docker://acme/ray", " acme/ray:1", "acme/ray 1")
+    },
+    **{
+        f"the image {written!r}": (job(image=written), ())
+        for written in ("ray", "localhost:5000/acme/ray", f"gcr.io/acme/ray@sha256:{'a' * 64}")
     },
     "exit codes of a failure": (_exit_codes(1, 42, 255), ()),
     "success as a failure": (_exit_codes(1, 0), (f"{_CODES}: exit code 0 of a failure cannot be: values are 1 to 255 (0 is success)",)),
@@ -164,6 +173,10 @@ JOBS: dict[str, tuple[Document, Said]] = {
 }  # fmt: skip
 
 CLASSES: dict[str, tuple[Document, Said]] = {
+    "a class on an image with a scheme": (
+        _default(image="https://gcr.io/acme/ray:1"),
+        (f'spec.jobDefaults.image: image "https://gcr.io/acme/ray:1" {_IMAGE}',),
+    ),
     "a class on an unwritten Ray": (
         _default(rayVersion="2.60"),
         (f'spec.jobDefaults.rayVersion: rayVersion "2.60" {_VERSION}',),

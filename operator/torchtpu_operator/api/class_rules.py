@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from torchtpu_operator.api.constants import CLASS_KIND, DOMAIN_PATH, SLICE_KIND
+from torchtpu_operator.api.image_rules import image_rules
 from torchtpu_operator.api.not_yet import NOT_YET
 from torchtpu_operator.api.offer import NodePoolTemplate, Offer, OfferType, SliceOffer
 from torchtpu_operator.api.offer_rules import NODE_POOL_RULES, OFFER_RULES, SELECTOR_RULES, reservation_rules
@@ -163,6 +164,7 @@ CLASS_RULES: Final = (
         check=_controller,
     ),
     *(each.rule() for each in NOT_YET[CLASS_KIND]),
+    *image_rules("spec.jobDefaults"),
     *version_rules("spec.jobDefaults"),
     *template_rules(everywhere=CLASS_TEMPLATES, workers=CLASS_TEMPLATES),
 )

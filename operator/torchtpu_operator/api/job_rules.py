@@ -9,6 +9,7 @@ from torchtpu_operator.api.base import comparable
 from torchtpu_operator.api.constants import JOB_KIND, MAX_EXIT_CODE
 from torchtpu_operator.api.env_rules import ENV_RULES
 from torchtpu_operator.api.failure_policy import Backoff, OnExitCodes
+from torchtpu_operator.api.image_rules import image_rules
 from torchtpu_operator.api.job import Budget, JobSpec, Launcher, RuntimeEnv, WorkingDir
 from torchtpu_operator.api.name_rules import NAME_RULES
 from torchtpu_operator.api.not_yet import NOT_YET
@@ -242,6 +243,7 @@ JOB_RULES: Final = (
         message=PYTHONPATH_DRIVER,
         check=_python_path,
     ),
+    *image_rules("spec"),
     *version_rules("spec"),
     SEVERAL_SLICES,
     *ENV_RULES,

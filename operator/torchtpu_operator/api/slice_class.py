@@ -31,7 +31,8 @@ class AllowedNamespaces(ApiModel):
     """Namespaces whose jobs may use the class."""
 
     selector: LabelSelector = Field(
-        description="Labels of those namespaces; {} allows all. Example: {matchLabels: {team: ml}}."
+        description="Labels of those namespaces; {} allows all. By name: {matchExpressions: [{key: "
+        "kubernetes.io/metadata.name, operator: In, values: [ml]}]}. Example: {matchLabels: {team: ml}}."
     )
 
 
