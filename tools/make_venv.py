@@ -123,11 +123,20 @@ def checkout(prefix: Path) -> None:
         script = target.read_bytes()
         if script.startswith(b"#!"):  # by this environment's interpreter: the shared layer does not know the project
             _, _, body = script.partition(b"\n")
-            venv.joinpath("bin", tool).write_bytes(f"#!{venv / 'bin' / 'python'}\n".encode() + body)
-            venv.joinpath("bin", tool).chmod(0o755)
+            _script(venv / "bin" / tool, f"#!{venv / 'bin' / 'python'}\n{body.decode()}")
         else:
             venv.joinpath("bin", tool).symlink_to(target)
+    # not among the project's scripts: the bench is of the checkout, and no wheel has it
+    _script(
+        venv / "bin" / "sim",
+        f"#!{venv / 'bin' / 'python'}\nimport sys\n\nfrom sim.__main__ import main\n\nsys.exit(main())\n",
+    )
     stamp.write_text(want)
+
+
+def _script(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 def run(*argv: str) -> None:

@@ -42,6 +42,17 @@ def test_every_package_of_the_image_is_locked_and_none_is_ray_or_torch() -> None
     )
 
 
+def test_every_command_that_pip_installs_finds_its_module_in_the_wheel() -> None:
+    document = tomllib.loads((REPO / "pyproject.toml").read_text())
+    packages = {Path(folder).name for folder in document["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]}
+    missing = {
+        name
+        for name, target in document["project"]["scripts"].items()
+        if target.partition(":")[0].partition(".")[0] not in packages
+    }
+    assert (document["project"]["scripts"] != {}, missing) == (True, set())
+
+
 def test_the_build_context_has_what_the_dockerfile_copies_and_nothing_else() -> None:
     copied = {
         source
