@@ -12,8 +12,9 @@ from torchtpu_operator.api.base import model_in
 Loc = Sequence[int | str]
 
 _CLASS_OF_JOB: Final = "spec.sliceClassName, of a class with such an offer"
-# What users of RayJob, Job, JobSet, xpk and torchrun write into the spec, by letters alone.
-_FOREIGN: Final[Mapping[str, str]] = {
+_BY_ANNOTATION: Final = 'the annotation torchtpu.dev/is-default-class: "true"'
+# What users of RayJob, Job, JobSet, xpk and torchrun write into the spec of a job, by letters alone.
+_OF_JOB: Final[Mapping[str, str]] = {
     **dict.fromkeys(("command", "args", "cmd", "script"), "spec.entrypoint"),
     **dict.fromkeys(("replicas", "parallelism", "slices", "numreplicas"), "spec.numSlices"),
     **dict.fromkeys(("backofflimit", "retries", "maxretries", "restarts"), "spec.failurePolicy.maxRestarts"),
@@ -24,6 +25,8 @@ _FOREIGN: Final[Mapping[str, str]] = {
     "imagepullsecrets": "spec.template.spec.imagePullSecrets",
     "volumemounts": "spec.template.spec.containers[].volumeMounts, with the container's name: ray",
 }
+_OF_CLASS: Final[Mapping[str, str]] = dict.fromkeys(("default", "isdefault", "isdefaultclass"), _BY_ANNOTATION)
+_FOREIGN: Final[Mapping[str, Mapping[str, str]]] = {constants.JOB_KIND: _OF_JOB, constants.CLASS_KIND: _OF_CLASS}
 
 
 def meant(name: str, *, model: type[BaseModel], loc: Loc) -> str:
@@ -32,8 +35,8 @@ def meant(name: str, *, model: type[BaseModel], loc: Loc) -> str:
     letters = _letters(name)
     if letters in here:
         return here[letters]
-    if _is_job_spec(model, loc) and letters in _FOREIGN:
-        return _FOREIGN[letters]
+    if list(loc) == ["spec"] and (found := _FOREIGN.get(_kind(model), {}).get(letters)):
+        return found
     return next((path for path, field in _paths(model) if _letters(field) == letters), "") or nearest(
         name, [*here.values()]
     )
@@ -50,9 +53,9 @@ def _letters(name: str) -> str:
     return name.lower().replace("_", "")  # num_slices, NumSlices and numslices are one
 
 
-def _is_job_spec(model: type[BaseModel], loc: Loc) -> bool:
+def _kind(model: type[BaseModel]) -> str:
     kind = model.model_fields.get("kind")
-    return kind is not None and kind.default == constants.JOB_KIND and list(loc) == ["spec"]
+    return str(kind.default) if kind else ""
 
 
 def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:

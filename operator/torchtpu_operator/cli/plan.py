@@ -112,6 +112,7 @@ def _headline(job: TorchTPUJob, given: TPUSliceClass | None, slice_class: TPUSli
     place = f"in {zone or offer.zones[0]}"
     if given is not None:
         source = f"offer {offer.name} ({offer.type}) of class {given.metadata.name}, {place}"
+        source += "; the class is paused: the job would wait" if given.spec.paused else ""
     else:
         wanted = f"TPUSliceClass {job.spec.slice_class_name}" if job.spec.slice_class_name else "TPUSliceClass"
         source = f"an on-demand offer {place}, assumed: the files have no {wanted}; give it with another -f"

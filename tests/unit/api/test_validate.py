@@ -59,10 +59,11 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
         ),
     ),
     "a field of an offer, beside the offers": (
-        slice_class(zones=["us-east5-b"], spot=True),
+        slice_class(zones=["us-east5-b"], spot=True, default=True),
         (
             "spec.zones: unknown field: did you mean spec.offers[].zones?",
             "spec.spot: unknown field",
+            'spec.default: unknown field: did you mean the annotation torchtpu.dev/is-default-class: "true"?',
         ),
     ),
     "a field like no other": (job(gpu=1), ("spec.gpu: unknown field",)),

@@ -117,6 +117,14 @@ HEADLINES: dict[str, tuple[list[Document], list[str], list[str]]] = {
             "# from offer cheap (Spot) of class default, in us-east5-a",
         ],
     ),
+    "a class that is paused": (
+        [job(), slice_class(paused=True)],
+        [],
+        [
+            "# v6e 4x4: 16 chips on 4 ct6e-standard-4t hosts, 16 workers",
+            "# from offer od (OnDemand) of class default, in us-east5-b; the class is paused: the job would wait",
+        ],
+    ),
 }
 
 
