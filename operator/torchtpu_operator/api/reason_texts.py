@@ -52,6 +52,10 @@ REASON_GROUPS: Final = (
                 "remove the label `kueue.x-k8s.io/queue-name`: Kueue is not integrated yet",
                 (Reason.QUEUEING_UNSUPPORTED,),
             ),
+            (
+                "the operator's version does not know a field or value of the object: install operator and CRDs of one version",
+                (Reason.OBJECT_UNREADABLE,),
+            ),
             ("install KubeRay; the job goes on by itself", (Reason.KUBERAY_MISSING,)),
             (
                 "`spec.rayVersion` and the image disagree, or the image's Ray is too old for what the job asks",
@@ -227,6 +231,10 @@ REASON_GROUPS: Final = (
                     Reason.RESUMED,
                 ),
             ),
+            (
+                "events of an attempt on its way: all slices are there, Ray has taken the job, the program runs",
+                (Reason.ATTEMPT_STARTED, Reason.JOB_SUBMITTED, Reason.JOB_RUNNING),
+            ),
             ("the spec was changed while suspended: a new attempt begins with it", (Reason.SPEC_CHANGED,)),
             (
                 "the RayCluster was deleted or replaced behind our back: counted as a disruption",
@@ -284,6 +292,17 @@ REASON_GROUPS: Final = (
                     Reason.DELETING,
                 ),
             ),
+            (
+                "events at the end of an attempt, with its cause: a failure is counted in `status.restarts`, a disruption in "
+                "`status.disruptions`, a stop (suspend, deadline, deletion) nowhere",
+                (
+                    Reason.ATTEMPT_SUCCEEDED,
+                    Reason.ATTEMPT_FAILURE,
+                    Reason.ATTEMPT_DISRUPTION,
+                    Reason.ATTEMPT_STOPPED,
+                ),
+            ),
+            ("event of a job that has succeeded and given everything back", (Reason.COMPLETED,)),
             (
                 "event before the end of an ended job: `ttlSecondsAfterFinished` is over, it is deleted",
                 (Reason.TTL_EXPIRED,),

@@ -20,6 +20,7 @@ class Reason(enum.StrEnum):
     LIMITS_TOO_SMALL = "LimitsTooSmall"  # of the class, for this job: waiting cannot help
     MANAGED_BY_OTHER = "ManagedByOther"
     QUEUEING_UNSUPPORTED = "QueueingUnsupported"
+    OBJECT_UNREADABLE = "ObjectUnreadable"
     KUBERAY_MISSING = "KubeRayMissing"
     KUBERAY_UNSUPPORTED = "KubeRayUnsupported"
     RAY_VERSION_UNSUPPORTED = "RayVersionUnsupported"
@@ -90,8 +91,16 @@ class Reason(enum.StrEnum):
     STARTED = "Started"
     SPEC_CHANGED = "SpecChanged"
     RESUMED = "Resumed"
+    ATTEMPT_STARTED = "AttemptStarted"
+    JOB_SUBMITTED = "JobSubmitted"
+    JOB_RUNNING = "JobRunning"
 
     # ends
+    ATTEMPT_SUCCEEDED = "AttemptSucceeded"
+    ATTEMPT_FAILURE = "AttemptFailure"
+    ATTEMPT_DISRUPTION = "AttemptDisruption"
+    ATTEMPT_STOPPED = "AttemptStopped"
+    COMPLETED = "Completed"
     CLASSIFYING = "Classifying"
     ENTRYPOINT_FAILED = "EntrypointFailed"
     RUNTIME_ENV_FAILED = "RuntimeEnvFailed"

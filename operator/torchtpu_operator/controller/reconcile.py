@@ -6,7 +6,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from torchtpu_operator.api import JobStatus, SliceStatus, TorchTPUJob, TPUSlice
+from torchtpu_operator.api import JobStatus, Reason, SliceStatus, TorchTPUJob, TPUSlice
 from torchtpu_operator.api.base import ApiObject
 from torchtpu_operator.clients.kinds import JOBS, SLICES, Kind
 from torchtpu_operator.clients.kube_errors import KubeError
@@ -98,7 +98,7 @@ class _ObjectReconciler(Generic[M, S]):
 
 def _unreadable(problem: str) -> Event:
     text = f"{problem}; this operator does not understand it: install the operator and CRDs of one version"
-    return Event(type="Warning", reason="ObjectUnreadable", message=text)
+    return Event(type="Warning", reason=Reason.OBJECT_UNREADABLE.value, message=text)
 
 
 class Reconciler:

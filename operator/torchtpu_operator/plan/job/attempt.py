@@ -52,7 +52,7 @@ def begin(draft: Draft) -> None:
     )
     draft.phase(JobPhase.STARTING, Reason.RAY_CLUSTER_STARTING, f"creating RayCluster {name}")
     draft.condition(ConditionType.RAY_CLUSTER_READY, False, Reason.RAY_CLUSTER_STARTING, f"creating RayCluster {name}")
-    draft.event("Normal", "AttemptStarted", f"attempt {number}: all slices are Ready, creating RayCluster {name}")
+    draft.event("Normal", Reason.ATTEMPT_STARTED, f"attempt {number}: all slices are Ready, creating RayCluster {name}")
     draft.act(*manifests.create())
 
 
@@ -228,7 +228,9 @@ def _submit(draft: Draft, attempt: Attempt, pods: list[PodSeen], ray: RaySeen) -
     )
     draft.phase(JobPhase.STARTING, Reason.SUBMITTING, text)
     draft.event(
-        "Normal", "RayClusterReady", f"all hosts of RayCluster {attempt.ray_cluster} are in Ray; submitting the job"
+        "Normal",
+        Reason.RAY_CLUSTER_READY,
+        f"all hosts of RayCluster {attempt.ray_cluster} are in Ray; submitting the job",
     )
     draft.act(_submission(draft))
 
@@ -255,7 +257,7 @@ def _watch(draft: Draft, attempt: Attempt, cluster: Json) -> None:
     if isinstance(ray, RaySeen) and ray.session_name == attempt.session_name and ray.job is not None:
         if draft.attempt is not None and draft.attempt.submitted_at is None:
             draft.set_attempt(submitted_at=draft.now)
-            draft.event("Normal", "JobSubmitted", f"Ray has accepted {attempt.submission_id}")
+            draft.event("Normal", Reason.JOB_SUBMITTED, f"Ray has accepted {attempt.submission_id}")
             draft.set(retry=None)
         if _read_status(draft, ray.job):
             return
@@ -313,7 +315,7 @@ def _read_status(draft: Draft, job: RayJobSeen) -> bool:
         return draft.live is None
     if job.status in ("RUNNING", "SUCCEEDED") and attempt.running_at is None:
         draft.set_attempt(running_at=draft.now)
-        draft.event("Normal", "JobRunning", f"attempt {attempt.number} runs: {workers} TPU devices")
+        draft.event("Normal", Reason.JOB_RUNNING, f"attempt {attempt.number} runs: {workers} TPU devices")
     if job.status == "RUNNING":
         draft.phase(JobPhase.RUNNING, Reason.RUNNING, f"running on {workers} TPU devices, attempt {attempt.number}")
         return False

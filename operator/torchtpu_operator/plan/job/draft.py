@@ -98,8 +98,8 @@ class Draft:
         """After all others of this plan: should it fail, nothing of weight was held up."""
         self._last_actions.append(action)
 
-    def event(self, type_: str, reason: Reason | str, message: str) -> None:
-        self._events.append(Event(type=type_, reason=str(reason), message=shorten(message, MAX_MESSAGE)))
+    def event(self, type_: str, reason: Reason, message: str) -> None:
+        self._events.append(Event(type=type_, reason=reason.value, message=shorten(message, MAX_MESSAGE)))
 
     def condition(self, type_: ConditionType, status: bool | None, reason: Reason, message: str = "") -> None:
         conditions = set_condition(

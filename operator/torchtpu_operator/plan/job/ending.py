@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from typing import Final
 
 from torchtpu_operator.api import ConditionType, JobPhase, Reason, SlicePhase
 from torchtpu_operator.api.conditions import shorten
@@ -247,6 +248,14 @@ def _again(draft: Draft, reason: Reason, message: str) -> None:
     draft.look_in(0)
 
 
+_TOLD_AS: Final = {
+    AttemptOutcome.SUCCEEDED: Reason.ATTEMPT_SUCCEEDED,
+    AttemptOutcome.FAILURE: Reason.ATTEMPT_FAILURE,
+    AttemptOutcome.DISRUPTION: Reason.ATTEMPT_DISRUPTION,
+    AttemptOutcome.STOPPED: Reason.ATTEMPT_STOPPED,
+}
+
+
 def close(draft: Draft, outcome: AttemptOutcome, reason: Reason, message: str) -> None:
     """Write the attempt's end and add it to the history."""
     attempt = draft.live
@@ -267,4 +276,4 @@ def close(draft: Draft, outcome: AttemptOutcome, reason: Reason, message: str) -
     draft.set(attempts=(*draft.status.attempts, record)[-MAX_ATTEMPT_HISTORY:])
     good = outcome is AttemptOutcome.SUCCEEDED
     text = message if good else f"attempt {attempt.number}: {message}"
-    draft.event("Normal" if good else "Warning", f"Attempt{outcome.value}", text)
+    draft.event("Normal" if good else "Warning", _TOLD_AS[outcome], text)

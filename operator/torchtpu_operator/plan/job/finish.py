@@ -64,10 +64,10 @@ def wind_down(draft: Draft) -> None:
     if outcome is ConditionType.COMPLETE:
         text = f"{finishing.message}; {used}"
         draft.phase(JobPhase.SUCCEEDED, Reason.SUCCEEDED, text)
-        draft.event("Normal", "Completed", text)
+        draft.event("Normal", Reason.COMPLETED, text)
     else:
         draft.phase(JobPhase.FAILED, finishing.reason, finishing.message)
-        draft.event("Warning", finishing.reason, finishing.message)
+        draft.event("Warning", Reason(finishing.reason), finishing.message)
 
 
 def after(draft: Draft) -> None:
