@@ -43,7 +43,7 @@ class Output:
     order_before: tuple[str, ...] = ()
     """Launcher Driver: Ray Train's own order, as host:device, before it was put right."""
     losses: tuple[tuple[int, float], ...] = ()
-    """(epoch, loss), in the order they were printed."""
+    """(epoch, loss), in the order they were printed; of several lines for one epoch the last."""
     tail: tuple[str, ...] = ()
     """The last lines of ranks and runner."""
     result: Mapping[str, Any] | None = None
@@ -63,7 +63,8 @@ def read_line(output: Output, line: str) -> Output:
         return output
     losses = output.losses
     if (found_loss := _LOSS.search(line)) is not None:
-        losses = (*losses, (int(found_loss["epoch"]), float(found_loss["loss"])))
+        # by epoch: Ray Train tells a worker's lines more than once
+        losses = tuple({**dict(losses), int(found_loss["epoch"]): float(found_loss["loss"])}.items())
     return replace(output, losses=losses, tail=(*output.tail, line)[-TAIL_LINES:], count=output.count + 1)
 
 

@@ -94,8 +94,8 @@ def test_unchanged_torch_trainer_runs_in_physical_order(operated: Operated, name
     job = operated.until_phase(namespace, "driver-v6e-4x4", "Succeeded", seconds=400)
     assert job["status"]["attempt"]["number"] == 1
     log = _head_log(operated, namespace)
-    assert [log.count(f"epoch {epoch}  loss") for epoch in range(5)] == [1] * 5, "its output is in the head's log, once"
-    assert log.count(ORDER) == 1
+    assert all(f"epoch {epoch}  loss" in log for epoch in range(5)), "its output is in the head's log too"
+    assert log.count(ORDER) == 1, "the callback writes there itself, and is not copied"
     order = _line(log, ORDER)
     assert order["after"] == [f"{rank // 4}:{rank % 4}" for rank in range(16)]
     assert sorted(order["before"]) == sorted(order["after"]), "the order that Ray Train had is reported too"

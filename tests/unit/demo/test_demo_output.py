@@ -67,10 +67,10 @@ CASES: Mapping[str, Case] = {
         ),
     ),
     "the loss as a worker of Ray Train prints it, in Ray's colours": Case(
-        lines=("\x1b[36m(RayTrainWorker pid=77, ip=10.244.1.3)\x1b[0m epoch 0  loss 0.5",),
+        lines=("\x1b[36m(RayTrainWorker pid=77, ip=10.244.1.3)\x1b[0m epoch 0  loss 0.5",) * 2,
         want=Output(
             losses=((0, 0.5),),
-            tail=("\x1b[36m(RayTrainWorker pid=77, ip=10.244.1.3)\x1b[0m epoch 0  loss 0.5",),
+            tail=("\x1b[36m(RayTrainWorker pid=77, ip=10.244.1.3)\x1b[0m epoch 0  loss 0.5",) * 2,
             count=1,
         ),
     ),
