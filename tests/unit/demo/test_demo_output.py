@@ -71,7 +71,7 @@ CASES: Mapping[str, Case] = {
         want=Output(
             losses=((0, 0.5),),
             tail=("\x1b[36m(RayTrainWorker pid=77, ip=10.244.1.3)\x1b[0m epoch 0  loss 0.5",) * 2,
-            count=1,
+            count=2,
         ),
     ),
     "the loss as others print it": Case(
