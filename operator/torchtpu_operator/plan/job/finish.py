@@ -108,7 +108,7 @@ def _given_back(draft: Draft) -> bool:
         return False
     if draft.observed.slices:
         names = ", ".join(slice_.metadata.name for slice_ in draft.observed.slices)
-        draft.set(message=shorten(f"{draft.status.message}; {names} is still ours", MAX_MESSAGE))
+        draft.set(message=shorten(f"{draft.status.message}: {names}", MAX_MESSAGE))
         draft.look_in(10.0)
         return False
     if not draft.observed.needs.slices_live:
