@@ -342,14 +342,6 @@ CASES: dict[str, tuple[Document, tuple[str, ...]]] = {
     "a budget of two points": (job(budget={"chipHours": "1.2.3"}), (f"spec.budget.chipHours: {_CHIP_HOURS}",)),
     "a budget": (job(budget={"chipHours": "12.5"}), ()),
     "a budget in whole hours": (job(budget={"chipHours": 500}), ()),
-    "a whole number with a point": (
-        job(logRetentionSeconds=60.0, numSlices=2.0, failurePolicy={"maxRestarts": 1.0}),
-        (),
-    ),
-    "a number that is not whole": (
-        job(logRetentionSeconds=60.5),
-        ('spec.logRetentionSeconds: "number": spec.logRetentionSeconds in body must be of type integer: "number"',),
-    ),
     "a watch over progress": (job(failurePolicy={"noProgressSeconds": 600}), ()),
     "a watch over a Driver's progress": (
         job(launcher="Driver", failurePolicy={"noProgressSeconds": 600}),

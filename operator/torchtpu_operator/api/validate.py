@@ -95,8 +95,7 @@ def problems(obj: ApiObject, document: Mapping[str, Any]) -> tuple[Violation, ..
 
 
 def without_nulls(document: Mapping[str, Any], model: type[ApiObject]) -> dict[str, Any]:
-    """The document as the apiserver takes it: a null is a field that is not there, unless it is another API's, and 60.0
-    is a whole number."""
+    """The document as the apiserver takes it: a null is a field that is not there, unless it is another API's."""
     cleaned: dict[str, Any] = _without_nulls(dict(document), _schema(model))
     return cleaned
 
@@ -110,8 +109,7 @@ def _without_nulls(value: Any, schema: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
         return [_without_nulls(entry, schema.get("items", {})) for entry in value]
     if not isinstance(value, dict):
-        whole = isinstance(value, float) and value.is_integer() and schema.get("type") == "integer"
-        return int(value) if whole else value
+        return value
     nodes = {name: schema.get("properties", {}).get(name, schema.get("additionalProperties")) for name in value}
     return {
         name: _without_nulls(entry, nodes[name] or {})
