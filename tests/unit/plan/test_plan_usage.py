@@ -85,7 +85,7 @@ CASES = {
         given=running(16, since=-(3600 - 120)),
         want=STOPPED,
         message="55680 of 57600 chip-seconds are used (spec.budget.chipHours is 16), and stopping 16 chips may take 1920 "
-        "more; giving the slices back",
+        "more; giving the slices back; first the program may stop by itself, until 12:01:00 UTC",
     ),
     "what earlier attempts used counts": Case(given=running("16.5", since=-1800), used=16 * 1680 + 1800, want=STOPPED),
     "it succeeded in the same moment: that comes first": Case(

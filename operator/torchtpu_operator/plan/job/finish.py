@@ -4,7 +4,7 @@ The order is what keeps chips from being given away under a running pod: demand 
 at 0 or the RayCluster is gone, and Complete, Failed and Suspended follow when no claim bears the job's uid.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from torchtpu_operator.api import ConditionType, JobPhase, Reason, is_true
 from torchtpu_operator.api.conditions import shorten
@@ -155,16 +155,18 @@ def _still_stopping(draft: Draft) -> bool:
     if attempt.stop_requested_at is None:
         draft.set_attempt(stop_requested_at=draft.now)
         draft.act(StopRayJob(ray_cluster=attempt.ray_cluster, submission_id=attempt.submission_id))
-        draft.look_in(1.0)
-        return True
+        return _wait(draft, since=draft.now)
     if isinstance(ray, RaySeen) and (ray.job is None or ray.job.status in TERMINAL):
         draft.set_attempt(ray_status=ray.job.status if ray.job is not None else "STOPPED")
         return False
     return not draft.overdue(
         attempt.stop_requested_at, draft.spec.stop_grace_period_seconds + UNANSWERED_SECONDS
-    ) and _wait(draft)
+    ) and _wait(draft, since=attempt.stop_requested_at)
 
 
-def _wait(draft: Draft) -> bool:
+def _wait(draft: Draft, *, since: datetime) -> bool:
+    end = since + timedelta(seconds=draft.spec.stop_grace_period_seconds)
+    text = f"{draft.status.message}; first the program may stop by itself, until {end:%H:%M:%S} UTC"
+    draft.set(message=shorten(text, MAX_MESSAGE))
     draft.look_in(1.0)
     return True
