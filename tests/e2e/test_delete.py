@@ -10,7 +10,13 @@ def test_deleting_a_job_leaves_nothing_in_whatever_phase_it_is(operated: Operate
     jobs = {phase: f"deleted-{phase.lower()}" for phase in PHASES}
     operated.apply(
         *(
-            a_job(name, namespace=namespace, entrypoint="sleep 600", stopGracePeriodSeconds=5)
+            # a program that ends at once does not use up its grace
+            a_job(
+                name,
+                namespace=namespace,
+                entrypoint="sleep 600",
+                stopGracePeriodSeconds=600 if phase == "Running" else 5,
+            )
             for phase, name in jobs.items()
             if phase != "Pending"
         )

@@ -6,6 +6,7 @@ is in its way, and should this process die, only the copy ends. Standard library
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from . import constants as c
+from .guard import PR_SET_CHILD_SUBREAPER, descendants, prctl, reap
 from .output import LineSplitter
 from .printer import ContainerLog
 
@@ -57,19 +59,26 @@ def own_log() -> BinaryIO | None:
 
 def run(argv: list[str], copy: Copy) -> int:
     """Exit code of the command, 128 + n for signal n."""
-    # Ray's stop reaches every process of the job: the command may take its grace, and its last lines count most. A
-    # handler, since an ignored signal would stay ignored in the command.
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda *_: None)
-    process = subprocess.Popen(argv)
+    # Ray's stop reaches every process of the job. A shell dies of it at once; what it ran may take the grace, its last lines
+    # count most, and somebody has to reap it: Ray waits for all that it told to stop.
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    stops: list[int] = []
+    wakeup, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    for signum in (signal.SIGTERM, signal.SIGINT):  # handlers: an ignored signal would stay ignored in the command
+        signal.signal(signum, lambda number, _: stops.append(number))
+    child = subprocess.Popen(argv)
+    code: int | None = None
     while True:
-        try:
-            code = process.wait(LOOK_SECONDS)
-        except subprocess.TimeoutExpired:
-            copy.advance()
-            continue
-        copy.finish()
-        return code if code >= 0 else 128 - code
+        code = reap().get(child.pid, code)
+        copy.advance()
+        if code is not None and not (stops and descendants()):
+            copy.finish()
+            return code
+        if select.select([wakeup], [], [], LOOK_SECONDS)[0]:
+            os.read(wakeup, 512)
 
 
 def main() -> int:

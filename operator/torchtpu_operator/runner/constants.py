@@ -33,8 +33,9 @@ MOUNT_PATH, since runtimes cannot make a mount point inside a read-only volume."
 MAX_ENTRYPOINT_BYTES: Final = 128 * 1024 - 1
 """Linux' limit of one execve() argument (MAX_ARG_STRLEN, with its terminating NUL): the entrypoint is one argument."""
 
-_FIND: Final = f"PYTHONPATH={MOUNT_PATH}${{PYTHONPATH:+:$PYTHONPATH}}"
-"""Once more, in the job's own shell: a PYTHONPATH in runtimeEnv.env_vars takes the place of the pod's."""
+_FIND: Final = f"export PYTHONPATH={MOUNT_PATH}${{PYTHONPATH:+:$PYTHONPATH}}; exec"
+"""Once more, in the job's own shell: a PYTHONPATH in runtimeEnv.env_vars takes the place of the pod's. exec, since a shell
+dies of Ray's stop at once, and its orphans stay in the process table, for which Ray waits until the grace is over."""
 
 RUNNER_COMMAND: Final = f"{_FIND} python -m {PACKAGE}"
 """Entrypoint of the Ray job for launchers PerDevice and PerHost."""

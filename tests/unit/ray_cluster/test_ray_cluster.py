@@ -341,7 +341,7 @@ def test_resources_of_the_head(asked: dict[str, Any], want: dict[str, Any]) -> N
     assert main_container(templates(build(changed(ANY, head=overlay)))[0])["resources"] == want
 
 
-RUNNER = "PYTHONPATH=/opt/torchtpu${PYTHONPATH:+:$PYTHONPATH} python -m torchtpu_runner"
+RUNNER = "export PYTHONPATH=/opt/torchtpu${PYTHONPATH:+:$PYTHONPATH}; exec python -m torchtpu_runner"
 RAY_S_OWN = {
     "working_dir": "gs://acme/code.zip",
     "pip": ["--extra-index-url https://pypi.acme.dev/simple", "einops==0.8.1", "./wheels/acme.whl"],

@@ -65,6 +65,27 @@ def test_lines_are_there_while_it_runs_and_the_last_ones_after_a_stop(tmp_path: 
     assert (process.wait(timeout=30), read(tmp_path)[1]) == (5, "started\nsaved\n")
 
 
+def test_a_program_saves_though_its_shell_dies_and_nothing_is_left_for_ray_to_wait_for(tmp_path: Path) -> None:
+    program = (
+        "import signal, time; "
+        "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(1), print('saved'), exit(0))); "
+        "print('up', flush=True); time.sleep(1000)"
+    )
+    process = start(tmp_path, f'{sys.executable} -c "{program}"; echo never')
+    deadline = time.monotonic() + 30
+    while not read(tmp_path)[1]:
+        assert time.monotonic() < deadline, "the first line never came"
+        time.sleep(0.05)
+    told = [process.pid]
+    for pid in told:
+        told += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    assert len(told) == 3, "this, the shell and the program"
+    for pid in told:
+        os.kill(pid, signal.SIGTERM)
+    assert (process.wait(timeout=30), read(tmp_path)[1]) == (143, "up\nsaved\n")
+    assert not [pid for pid in told if Path(f"/proc/{pid}").exists()]
+
+
 def test_a_process_that_it_leaves_behind_does_not_keep_it(tmp_path: Path) -> None:
     process = start(tmp_path, "sleep 60 & echo $!; exit 0")
     assert process.wait(timeout=30) == 0
