@@ -22,7 +22,7 @@ demo: venv tools  ## Run a real TorchTPUJob on the bench, end to end, with a liv
 test: venv tools  ## Every test, in four rings.
 	$(PY) -m pytest
 
-test-unit: venv  ## Unit and property tests only (seconds).
+test-unit: venv  ## Unit and property tests only (2 min).
 	$(PY) -m pytest tests/unit
 
 test-component: venv tools  ## Tests against the real kube-apiserver only.
