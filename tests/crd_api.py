@@ -1,6 +1,7 @@
 """Objects of our kinds in a real kube-apiserver, and its verdict beside that of Python."""
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,8 @@ from torchtpu_operator.api.crd import crd_files
 from torchtpu_operator.api.validate import KINDS, InvalidObjectError, parse
 
 _PREFIXES = ("Invalid value: ", "Forbidden: ", "Required value: ")
+_TYPE = re.compile(r'^"object": (?!\S+ in body must )')
+"""Older apiservers show the type of the object that a rule refuses; errors of type show it in all of them."""
 
 
 class Api:
@@ -119,4 +122,4 @@ def said_by_python(document: Document) -> tuple[str, ...]:
 def plain(message: str) -> str:
     for prefix in _PREFIXES:
         message = message.removeprefix(prefix)
-    return message
+    return _TYPE.sub("", message)
