@@ -1,9 +1,11 @@
 """Launcher Driver: runs the job's own command, and copies what it prints into the head container's log.
 
 `python -m torchtpu_runner.command`. The command writes to Ray's log file itself, as if it were started by Ray: nothing
-is in its way, and should this process die, only the copy ends. Standard library only, so that it begins at once.
+is in its way, and what goes wrong with the copy costs lines, not the job. Standard library only, so that it begins at
+once.
 """
 
+import contextlib
 import os
 import re
 import select
@@ -37,9 +39,11 @@ class Copy:
         log.seek(0, os.SEEK_END)
 
     def advance(self) -> None:
-        """Up to the end of what is there; an unfinished line waits."""
-        while data := self._log.read(READ_BYTES):
-            self._write(self._splitter.feed(data))
+        """Up to the end of what is there now; an unfinished line waits."""
+        with contextlib.suppress(OSError):  # tried again at the next look
+            size = os.fstat(self._log.fileno()).st_size
+            while self._log.tell() < size and (data := self._log.read(READ_BYTES)):
+                self._write(self._splitter.feed(data))
 
     def finish(self) -> None:
         """The rest, with a last line that has no end."""
@@ -54,7 +58,10 @@ class Copy:
 def own_log() -> BinaryIO | None:
     """The file behind our stdout, for reading; None where it is none."""
     path = Path(f"/proc/self/fd/{sys.stdout.fileno()}")
-    return path.open("rb", buffering=0) if path.is_file() else None
+    try:
+        return path.open("rb", buffering=0) if path.is_file() else None
+    except OSError:
+        return None
 
 
 def run(argv: list[str], copy: Copy) -> int:

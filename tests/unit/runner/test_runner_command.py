@@ -1,5 +1,6 @@
 """Launcher Driver: the job's own command runs as under Ray alone, and its output is in the head's log as well."""
 
+import io
 import os
 import signal
 import subprocess
@@ -20,12 +21,12 @@ sys.exit(command.run(["bash", "-c", sys.argv[2]], copy))
 """
 
 
-def start(folder: Path, command: str) -> "subprocess.Popen[bytes]":
+def start(folder: Path, command: str, *, program: str = START) -> "subprocess.Popen[bytes]":
     """As Ray starts it: stdout and stderr are a file that has lines already; the container's log is a second file."""
     (folder / "container").touch()
     (folder / "log").write_text("Running entrypoint\n")
     with (folder / "log").open("a") as log:
-        argv = [sys.executable, "-c", START, str(folder / "container"), command]
+        argv = [sys.executable, "-c", program, str(folder / "container"), command]
         return subprocess.Popen(argv, stdout=log, stderr=subprocess.STDOUT)
 
 
@@ -90,6 +91,37 @@ def test_a_process_that_it_leaves_behind_does_not_keep_it(tmp_path: Path) -> Non
     process = start(tmp_path, "sleep 60 & echo $!; exit 0")
     assert process.wait(timeout=30) == 0
     os.kill(int(read(tmp_path)[1]), signal.SIGKILL)
+
+
+def test_a_log_that_cannot_be_read_costs_lines_not_the_command(tmp_path: Path) -> None:
+    folder_instead = 'os.dup2(os.open("/", os.O_RDONLY), copy._log.fileno())'
+    process = start(
+        tmp_path,
+        "echo one; exit 3",
+        program=START.replace("import sys", "import os, sys").replace("sys.exit(", f"{folder_instead}\nsys.exit("),
+    )
+    assert (process.wait(timeout=30), *read(tmp_path)) == (3, "Running entrypoint\none\n", "")
+
+
+class Endless(io.FileIO):
+    """A log that grows faster than it is read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        with Path(os.fsdecode(self.name)).open("a") as log:
+            log.write("more\n")
+        assert Path(os.fsdecode(self.name)).stat().st_size < 1000, "it was followed without end"
+        return super().read(5 if size is None else min(size, 5))
+
+
+def test_a_log_that_grows_for_ever_is_left_where_it_was(tmp_path: Path, container: ContainerLog) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    with Endless(log) as reader:
+        copy = Copy(reader, container)
+        log.write_text("more\nmore\n")
+        copy.advance()
+        copy.finish()
+    assert (tmp_path / "container").read_text().count("more") == 4
 
 
 def test_without_a_log_of_the_container_it_is_bash_alone(tmp_path: Path) -> None:
