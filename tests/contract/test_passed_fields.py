@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+import ray.runtime_env as ray_runtime_env
 from google.cloud import container_v1
 from kubernetes import client
 from pydantic import BaseModel
@@ -53,7 +54,6 @@ def test_every_field_of_a_network_config_is_named() -> None:
 
 
 def test_every_field_of_a_runtime_env_is_named() -> None:
-    ray = pytest.importorskip("ray.runtime_env")
-    theirs = ray.RuntimeEnv.known_fields - ray.RuntimeEnv.extensions_fields
+    theirs = ray_runtime_env.RuntimeEnv.known_fields - ray_runtime_env.RuntimeEnv.extensions_fields
     assert unnamed(RuntimeEnv, theirs) == set()
     assert len(passed_fields.RUNTIME_ENV) > 10
